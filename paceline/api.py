@@ -1,0 +1,164 @@
+"""Paceline from Python: `fit` a task, get a `Run`."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+
+from paceline import env
+from paceline.data.open import preflight
+from paceline.errors import PacelineError
+from paceline.launch.nursery import Nursery
+from paceline.launch.supervisor import Supervisor, Work
+from paceline.report.summary import summarise
+from paceline.spec import RunSpec
+from paceline.store.folder import RunFolder
+from paceline.tasks.catalog import BUILT_IN, BY_VALUE, DEFAULT_DATA
+from paceline.types import Observer, Silent
+
+if TYPE_CHECKING:
+    from paceline.tasks.base import Task
+
+
+class Run:
+    """A recorded run. Everything here is read from its folder."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.dir = folder.path
+        self.summary: dict[str, Any] = summarise(folder)
+
+    @property
+    def status(self) -> str:
+        return str(self.summary["status"])
+
+    @property
+    def quality(self) -> dict[str, Any]:
+        return dict(self.summary["quality"])
+
+    @property
+    def throughput(self) -> dict[str, Any]:
+        return dict(self.summary["throughput"])
+
+    @property
+    def roles(self) -> list[dict[str, Any]]:
+        return list(self.summary["roles"])
+
+    @property
+    def verdict(self) -> dict[str, Any]:
+        return dict(self.summary["verdict"])
+
+    def table(self, width: int = 100) -> str:
+        """The run's table as plain text."""
+        from paceline.report.tables import render, run_table
+
+        return render(run_table(self.summary), width=width)
+
+    def parameters(self) -> dict[str, Any]:
+        """The trained model's state, for `model.load_state_dict`."""
+        import torch
+
+        state: dict[str, Any] = torch.load(self.folder.parameters_path, weights_only=True)
+        return state
+
+    def __repr__(self) -> str:
+        return f"<Run {self.folder.name}: {self.status}>"
+
+
+def fit(
+    task: str | Task | type[Task] = "softmax",
+    *,
+    out: str | Path | None = None,
+    observer: Observer | None = None,
+    **fields: Any,
+) -> Run:
+    """Train `task` and return the recorded run.
+
+    `task` is a built-in's name, `file.py:Class`, `module:Class`, or a Task class or object of
+    yours. `fields` are those of RunSpec: `strategy`, `workers`, `batch`, `epochs`, `lr`, …
+    """
+    work = Work()
+    if not isinstance(task, str):
+        made = task() if isinstance(task, type) else task
+        spec = RunSpec(task=_name(type(made)), **fields)
+        made.seed = spec.seed
+        if spec.data is not None:
+            made.data_name = spec.data
+        if spec.data_dir is not None:
+            made.data_dir = spec.data_dir
+        work = Work(task=cloudpickle.dumps(made))
+    else:
+        spec = RunSpec(task=task, **fields)
+    return execute(spec, out=Path(out) if out else env.runs_dir(), observer=observer, work=work)
+
+
+def _name(kind: type) -> str:
+    """What to call a task that was handed over as an object: where its class can be found."""
+    module = sys.modules.get(kind.__module__)
+    file = getattr(module, "__file__", None)
+    return f"{file}:{kind.__name__}" if file else f"{BY_VALUE}:{kind.__name__}"
+
+
+def execute(
+    spec: RunSpec,
+    *,
+    out: Path,
+    observer: Observer | None = None,
+    work: Work | None = None,
+) -> Run:
+    """Run a spec to its end. Ctrl-C ends it cleanly, as a run whose status is `stopped`."""
+    work = work or Work()
+    spec = spec.absolute()
+    nursery = _nursery()  # first, so that it imports torch while the rest is looked at
+    if spec.task in BUILT_IN and work.script is None:
+        preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
+    folder = RunFolder.create(out, spec)
+    try:
+        Supervisor(spec, folder, observer or Silent(), nursery, work).run()
+    finally:
+        _record(folder)
+    return Run(folder)
+
+
+def launch_script(
+    spec: RunSpec,
+    script: Path,
+    arguments: list[str],
+    *,
+    out: Path,
+    observer: Observer | None = None,
+) -> Run:
+    """Run a script with a training loop of its own in every worker; see `paceline.parallel`."""
+    work = Work(script=script.resolve(), arguments=tuple(arguments))
+    return execute(spec, out=out, observer=observer, work=work)
+
+
+def _record(folder: RunFolder) -> None:
+    """Leave the summary in the folder, of failed runs too; it can always be made again."""
+    try:
+        folder.write_result(summarise(folder))
+    except PacelineError:
+        if folder.state in ("done", "stopped"):
+            raise
+
+
+_kept: list[Nursery] = []
+
+
+def _nursery() -> Nursery:
+    """This process's nursery, kept between runs: torch is imported once, not once a run."""
+    if _kept and not _kept[0].alive():
+        _kept.pop().close()
+    if not _kept:
+        _kept.append(Nursery())
+        atexit.register(_let_go)
+    return _kept[0]
+
+
+def _let_go() -> None:
+    while _kept:
+        _kept.pop().close()

@@ -1,0 +1,1 @@
+"""What limits a run, with the numbers that say so."""

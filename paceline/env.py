@@ -1,0 +1,26 @@
+"""The one door to the environment: every variable Paceline reads is read here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def data_dir() -> Path | None:
+    """PACELINE_DATA: where data sets that are not shipped lie."""
+    value = os.environ.get("PACELINE_DATA")
+    return Path(value) if value else None
+
+
+def cache_dir() -> Path:
+    """PACELINE_CACHE: where decoded and downloaded data is kept between runs."""
+    value = os.environ.get("PACELINE_CACHE")
+    if value:
+        return Path(value)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "paceline"
+
+
+def runs_dir() -> Path:
+    """PACELINE_RUNS: the folder that holds the runs' folders."""
+    return Path(os.environ.get("PACELINE_RUNS", "runs"))

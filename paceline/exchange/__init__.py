@@ -1,0 +1,1 @@
+"""How gradients become shared parameters: the strategies and their gates."""

@@ -1,0 +1,93 @@
+"""`allreduce`: workers add up their gradients among themselves, then each applies the sum.
+
+One more float rides at the end of the gradient: how many workers were asked to stop, so that all
+end after the same round.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from paceline.errors import PeerLost
+from paceline.exchange.base import Gradient, Outcome, Post
+from paceline.exchange.replica import Replica
+from paceline.server.rules import chunks, make_rule
+from paceline.transport.sockets import PATIENCE
+
+
+class AllReduce:
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._version = 0
+        self.sent = 0
+        self.received = 0
+
+    def start(self, replica: Replica) -> None:
+        post = self._post
+        self._replica = replica
+        self._rule = make_rule(post.rule, replica.size, post.hyper)
+        self._chunks = chunks(0, replica.size)
+        self._sum = torch.zeros(replica.size + 1, device=replica.device)
+        self._grad, self._stop = self._sum[:-1], self._sum[-1:]
+        if post.workers > 1:
+            host, _, port = post.meeting.rpartition(":")
+            store = dist.TCPStore(
+                host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE)
+            )
+            backend = "nccl" if replica.device.type == "cuda" else "gloo"
+            self._guarded(
+                lambda: dist.init_process_group(
+                    backend,
+                    store=store,
+                    rank=post.index,
+                    world_size=post.workers,
+                    timeout=timedelta(seconds=PATIENCE),
+                )
+            )
+            self._guarded(lambda: dist.broadcast(replica.flat, src=0))
+
+    def step(self, gradient: Gradient) -> Outcome:
+        began = time.perf_counter()
+        if gradient.weight:
+            self._replica.gather(self._grad, gradient.weight / gradient.whole)
+        else:
+            self._grad.zero_()
+        self._stop.fill_(float(gradient.stopping))
+        if self._post.workers > 1:
+            self._guarded(lambda: dist.all_reduce(self._sum))
+            # A ring moves each float twice, less each worker's own share.
+            moved = 2 * (self._post.workers - 1) * self._sum.nbytes // self._post.workers
+            self.sent += moved
+            self.received += moved
+        reduced = time.perf_counter()
+        self._version += 1
+        flat = self._replica.flat
+        with torch.no_grad():
+            for at in self._chunks:
+                part = flat[at]
+                self._rule.step(part, part, self._grad[at], at, gradient.lr, self._version)
+        return Outcome(
+            exchange=reduced - began,
+            update=time.perf_counter() - reduced,
+            version=self._version,
+            stop=bool(self._stop.item()),
+        )
+
+    def _guarded(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except RuntimeError as wrong:
+            first = str(wrong).strip().splitlines()[0]
+            raise PeerLost(f"a worker left the all-reduce: {first}") from wrong
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._post.workers > 1 and dist.is_initialized():
+            dist.destroy_process_group()

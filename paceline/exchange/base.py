@@ -1,0 +1,74 @@
+"""What a strategy is to a worker: start, step, finish, close."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from paceline.server.rules import Hyper
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from paceline.exchange.replica import Replica
+
+
+class Gradient(NamedTuple):
+    """What a step brings to the exchange besides the gradients in the replica.
+
+    `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
+    the rate the recipe gives now, and `stopping` says that this worker was asked to end.
+    """
+
+    weight: int
+    whole: int
+    lr: float
+    stopping: bool
+
+
+class Outcome(NamedTuple):
+    """What a step of the exchange did: where the time went, what is held now, whether to go on."""
+
+    exchange: float = 0.0
+    wait: float = 0.0
+    update: float = 0.0
+    version: int = 0
+    staleness: int = 0
+    stop: bool = False
+
+
+class Exchange(Protocol):
+    """One worker's end of a strategy. Bytes are counted in `sent` and `received`."""
+
+    sent: int
+    received: int
+
+    def start(self, replica: Replica) -> None:
+        """Meet the others; on return the replica holds the shared first parameters."""
+
+    def step(self, gradient: Gradient) -> Outcome:
+        """Give the replica's gradients, and return with the parameters of the next step."""
+        ...
+
+    def finish(self) -> None:
+        """No more steps from this worker: the others must not wait for it."""
+
+    def close(self) -> None:
+        """Take the final shared parameters and part. Called when all workers have finished."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """Where one worker stands: everything a strategy needs to know to start."""
+
+    index: int
+    workers: int
+    rule: str
+    hyper: Hyper
+    secret: bytes = b""
+    transport: str = ""
+    servers: tuple[tuple[str, str, int, int], ...] = ()  # role, address, start, stop
+    meeting: str = ""  # host:port where workers meet for all-reduce
+    params: Tensor | None = None  # [places, size] in shared memory
+    grads: Tensor | None = None  # [workers, size] in shared memory
+    place: int = 0

@@ -1,0 +1,82 @@
+"""A worker's copy of the model as one flat buffer; the model's layers are views of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from paceline.errors import TaskError
+
+
+class Replica:
+    """Owns where the parameters live. Exchange moves ranges of `flat`, never single tensors.
+
+    Gradients are left where backward puts them until `gather` copies them out in one pass: a
+    preset flat gradient would be zeroed, read and written again each step, which costs more.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
+        if not self.parameters:
+            raise TaskError("the task's model has no trainable parameters.")
+        odd = {str(p.dtype) for p in self.parameters} - {"torch.float32"}
+        if odd:
+            raise TaskError(
+                f"the task's model has {', '.join(sorted(odd))} parameters; "
+                "Paceline trains float32 ones (model.float())."
+            )
+        self.device = self.parameters[0].device
+        self._spans: list[slice] = []
+        start = 0
+        for p in self.parameters:
+            self._spans.append(slice(start, start + p.numel()))
+            start += p.numel()
+        self.size = start
+        self.flat = torch.empty(start, device=self.device)
+        first = self.flat
+        for p, view in zip(self.parameters, self.views(first), strict=True):
+            view.copy_(p.data)
+        self.bind(first)
+        self._out: Tensor | None = None
+        self._out_views: list[Tensor] = []
+
+    def views(self, flat: Tensor) -> list[Tensor]:
+        """`flat` as the model's parameters see it."""
+        return [flat[s].view(p.shape) for s, p in zip(self._spans, self.parameters, strict=True)]
+
+    def bind(self, flat: Tensor) -> None:
+        """From now on the model's parameters live in `flat`."""
+        self.flat = flat
+        for p, view in zip(self.parameters, self.views(flat), strict=True):
+            p.data = view
+
+    def gather(self, out: Tensor, scale: float = 1.0) -> None:
+        """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
+        if out is not self._out:
+            self._out, self._out_views = out, self.views(out)
+        grads = []
+        for p, view in zip(self.parameters, self._out_views, strict=True):
+            if p.grad is None:  # a layer this batch did not use
+                view.zero_()
+            else:
+                grads.append((view, p.grad))
+            p.grad = None
+        with torch.no_grad():
+            if scale == 1.0:
+                torch._foreach_copy_([v for v, _ in grads], [g for _, g in grads])
+            else:
+                for view, grad in grads:
+                    torch.mul(grad, scale, out=view)
+
+    def gradients(self) -> Iterator[tuple[slice, Tensor]]:
+        """Each parameter's range and its flat gradient, where it has one."""
+        for span, p in zip(self._spans, self.parameters, strict=True):
+            if p.grad is not None:
+                yield span, p.grad.reshape(-1)
+
+    def clear(self) -> None:
+        for p in self.parameters:
+            p.grad = None

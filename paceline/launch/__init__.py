@@ -1,0 +1,1 @@
+"""Starts roles, watches them, and ends them."""

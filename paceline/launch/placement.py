@@ -1,0 +1,44 @@
+"""Threads and cores for each role, so that roles do not fight over cores."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`cores` is None where the operating system may choose."""
+
+    threads: int
+    cores: tuple[int, ...] | None
+    nice: int = 0
+
+
+def my_cores() -> list[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def place_worker(index: int, workers: int, threads: int | None, cores: list[int]) -> Place:
+    """A worker gets an equal share of the cores as threads.
+
+    It is bound to cores of its own only where the workers fill the machine exactly: with fewer,
+    a second run beside this one would be bound to the same; with more, two would share a core
+    for the whole run while the scheduler could take turns.
+    """
+    count = threads or max(1, len(cores) // workers)
+    if count * workers == len(cores) and workers > 1:
+        return Place(count, tuple(cores[index * count : (index + 1) * count]))
+    return Place(count, None)
+
+
+def place_server() -> Place:
+    """A server floats: it runs where a worker has just gone to sleep waiting for it."""
+    return Place(1, None)
+
+
+def place_evaluator() -> Place:
+    """The evaluator takes what the workers leave over."""
+    return Place(1, None, nice=10)

@@ -1,0 +1,72 @@
+"""From the spec as asked and the facts workers found, to the spec as run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psutil
+
+from paceline.errors import RequestError, RunFailed, SpecError
+from paceline.spec import RunSpec
+from paceline.transport import memory
+from paceline.types import Facts
+
+# Below this many parameters one server is quicker than several: each costs a message a step.
+LARGE = 2_000_000
+
+
+def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int) -> RunSpec:
+    """Fill what was left open; refuse what the data or the models do not allow."""
+    first = facts[0]
+    for index, other in enumerate(facts):
+        if (other.parameters, other.samples) != (first.parameters, first.samples):
+            raise RequestError(
+                f"worker-{index} has {other.parameters:,} parameters and {other.samples:,} samples, "
+                f"worker-0 {first.parameters:,} and {first.samples:,}: "
+                "a task must build the same model and data in every worker."
+            )
+    batch = spec.batch or first.batch
+    if first.samples < 1:
+        raise SpecError(["the task's data has no training samples."])
+    if batch > first.samples:
+        raise SpecError(
+            [
+                f"--batch {batch}: larger than the data, which has {first.samples:,} samples; "
+                f"use at most --batch {first.samples}."
+            ]
+        )
+    changes: dict[str, Any] = {
+        "batch": batch,
+        "lr": spec.lr or first.lr,
+        "optimizer": spec.optimizer or first.optimizer,
+    }
+    if spec.epochs is None and spec.steps is None:
+        changes["epochs"] = first.epochs
+    if spec.kind.served:
+        changes["transport"] = _transport(spec)
+        many = first.parameters >= LARGE
+        changes["servers"] = spec.servers or (min(spec.workers, cores) if many else 1)
+        if changes["servers"] > first.parameters:
+            raise SpecError(
+                [f"--servers {changes['servers']}: more than the model's parameters."]
+            )
+    return spec.with_(**changes)
+
+
+def _transport(spec: RunSpec) -> str:
+    if spec.transport != "auto":
+        if spec.transport == "shm" and not memory.available():
+            raise SpecError(["--transport shm: this system has no memfd; use --transport tcp."])
+        return spec.transport
+    return "shm" if memory.available() else "tcp"
+
+
+def check_memory(floats: int) -> None:
+    """Refuse what would not fit: the kernel would kill a role in mid-step instead."""
+    need, free = floats * memory.FLOAT_BYTES, psutil.virtual_memory().available
+    if need > free:
+        raise RunFailed(
+            f"shared memory for this run needs {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
+            "use fewer workers or a smaller model."
+        )

@@ -1,0 +1,43 @@
+"""Scores as they come in: parts of one scoring by several workers, added up to one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paceline.types import Score
+
+
+class ScoreBook:
+    """Workers that hold the same parameters score a part of the test samples each."""
+
+    def __init__(self) -> None:
+        self._parts: dict[tuple[bool, int], list[dict[str, Any]]] = {}
+
+    def add(self, role: str, message: dict[str, Any]) -> Score | None:
+        """The whole score, once its last part is here."""
+        if message["parts"] == 1:
+            return _whole(role, [message])
+        # The final scoring has workers of different step counts; it is one all the same.
+        key = (message["final"], -1 if message["final"] else message["step"])
+        parts = self._parts.setdefault(key, [])
+        parts.append(message)
+        if len(parts) < message["parts"]:
+            return None
+        return _whole("", self._parts.pop(key))
+
+
+def _whole(role: str, parts: list[dict[str, Any]]) -> Score:
+    count = sum(part["count"] for part in parts)
+    names = {name for part in parts for name in part["sums"]}
+    return Score(
+        time=max(part["time"] for part in parts),
+        role=role,
+        step=max(part["step"] for part in parts),
+        epoch=max(part["epoch"] for part in parts),
+        final=parts[0]["final"],
+        values={
+            name: sum(part["sums"].get(name, 0.0) for part in parts) / max(1, count)
+            for name in sorted(names)
+        },
+        count=count,
+    )

@@ -1,0 +1,1 @@
+"""Clocks, counters, warm-up and interval statistics."""

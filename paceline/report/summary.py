@@ -1,0 +1,204 @@
+"""A run in one object: what `--json` prints, from the run's folder alone.
+
+Megabytes are 10^6 bytes, CPU is in percent of one core, and what is not known is None.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from paceline.diagnose.straggler import find_straggler
+from paceline.diagnose.verdict import Parts, verdict
+from paceline.measure.rates import durations, throughput
+from paceline.spec import RunSpec
+from paceline.store.folder import RunFolder
+from paceline.store.steps import Steps, read_steps
+from paceline.store.text import finite
+from paceline.types import PHASES, Event, Resources, Score, record
+
+MEGA = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Records:
+    """All that a run's folder holds, read once."""
+
+    spec: RunSpec
+    cores: int | None
+    roles: list[dict[str, Any]]
+    steps: dict[str, Steps]  # of workers that have taken any
+    events: list[Event]
+    scores: list[Score]
+    resources: list[Resources]
+
+    @property
+    def training(self) -> tuple[float, float] | None:
+        """From the start of the first step to the end of the last."""
+        if not self.steps:
+            return None
+        begin = min(_begin(steps) for steps in self.steps.values())
+        end = max(float(steps["time"][-1]) for steps in self.steps.values())
+        return begin, end
+
+
+def summarise(folder: RunFolder) -> dict[str, Any]:
+    """The run as it stands: ended, under way, or broken off."""
+    records = _read(folder)
+    quality = _quality(records)
+    roles = [_role(role, records, quality) for role in records.roles]
+    summary: dict[str, Any] = {
+        "run": folder.name,
+        "dir": str(folder.path.resolve()),
+        "status": folder.state,
+        "spec": records.spec.model_dump(),
+        "throughput": asdict(throughput(list(records.steps.values()))),
+        "seconds": _seconds(records),
+        "quality": quality,
+        "roles": roles,
+        "verdict": verdict(_parts(records, roles)),
+        "events": [record(event) for event in records.events],
+    }
+    strict: dict[str, Any] = finite(summary)
+    return strict
+
+
+def _read(folder: RunFolder) -> _Records:
+    roles = folder.read_live()["roles"]
+    listed = {role["role"] for role in roles}
+    stepped = {role: read_steps(folder.steps_path(role)) for role in folder.stepped_roles()}
+    return _Records(
+        spec=folder.spec,
+        cores=(folder.read_spec().get("host") or {}).get("cores"),
+        # A supervisor that was killed may not have listed all that took steps.
+        roles=roles + [{"role": role} for role in stepped if role not in listed],
+        steps={role: steps for role, steps in stepped.items() if len(steps)},
+        events=folder.events(),
+        scores=folder.scores(),
+        resources=folder.resources(),
+    )
+
+
+def _seconds(records: _Records) -> dict[str, float | None]:
+    stamps = [each.time for each in (*records.events, *records.scores, *records.resources)]
+    stamps += [float(steps["time"][-1]) for steps in records.steps.values()]
+    begin, end = records.training or (None, None)
+    return {
+        "total": max(stamps, default=None),
+        "train": None if begin is None or end is None else end - begin,
+        "startup": begin,
+        "to_target": _to_target(records.scores, records.spec.target_accuracy),
+    }
+
+
+def _to_target(scores: list[Score], target: float | None) -> float | None:
+    if target is None:
+        return None
+    reached = [score.time for score in scores if score.values.get("accuracy", -1.0) >= target]
+    return min(reached, default=None)
+
+
+def _quality(records: _Records) -> dict[str, float | None]:
+    final = [score for score in records.scores if score.final]
+    last = (final or records.scores)[-1:]
+    values = last[0].values if last else {}
+    return {"accuracy": None, "loss": None, **values}
+
+
+def _role(
+    role: dict[str, Any], records: _Records, quality: dict[str, float | None]
+) -> dict[str, Any]:
+    name = role["role"]
+    report = role.get("report") or {}
+    used = [sample for sample in records.resources if sample.role == name]
+    steps = records.steps.get(name)
+    work = _reported(report) if steps is None else _work(steps)
+    return {
+        "role": name,
+        "host": role.get("host"),
+        "device": role.get("device"),
+        "samples": work["samples"],
+        "steps": work["steps"],
+        "seconds": work["seconds"],
+        "accuracy": _accuracy(name, records, quality),
+        "cpu_pct": _cpu_percent(used, records.training),
+        "memory_mb": max((sample.memory_bytes / MEGA for sample in used), default=None),
+        "sent_mb": _megabytes(report.get("sent", used[-1].sent if used else None)),
+        "received_mb": _megabytes(report.get("received", used[-1].received if used else None)),
+        "phases": work["phases"],
+        "staleness": _staleness(steps) if records.spec.kind.samples == "leases" else None,
+    }
+
+
+def _work(steps: Steps) -> dict[str, Any]:
+    return {
+        "samples": int(steps["samples"].sum(dtype=np.int64)),
+        "steps": len(steps),
+        "seconds": float(steps["time"][-1]) - _begin(steps),
+        "phases": {phase: float(steps[phase].sum(dtype=np.float64)) for phase in PHASES},
+    }
+
+
+def _reported(report: dict[str, Any]) -> dict[str, Any]:
+    """What a role that records no steps said of itself; a server's steps are updates applied."""
+    return {
+        "samples": report.get("samples"),
+        "steps": report.get("steps", report.get("applied")),
+        "seconds": report.get("seconds"),
+        "phases": report.get("phases"),
+    }
+
+
+def _accuracy(name: str, records: _Records, quality: dict[str, float | None]) -> float | None:
+    if not name.startswith("worker-"):
+        return None
+    own = [score for score in records.scores if score.role == name and score.final]
+    if own:
+        return own[-1].values.get("accuracy")
+    return quality["accuracy"] if records.spec.kind.shared else None
+
+
+def _cpu_percent(used: list[Resources], training: tuple[float, float] | None) -> float | None:
+    begin, end = training or (0.0, 0.0)
+    inside = [sample for sample in used if begin <= sample.time <= end]
+    samples = inside if len(inside) > 1 else used
+    if len(samples) < 2 or samples[-1].time <= samples[0].time:
+        return None
+    # A role that was restarted counts from zero again.
+    busy = sum(max(0.0, b.cpu_seconds - a.cpu_seconds) for a, b in pairwise(samples))
+    return 100 * busy / (samples[-1].time - samples[0].time)
+
+
+def _staleness(steps: Steps | None) -> dict[str, Any] | None:
+    if steps is None:
+        return None
+    values, counts = np.unique(steps["staleness"], return_counts=True)
+    return {
+        "mean": float(steps["staleness"].mean()),
+        "max": int(values[-1]),
+        "histogram": {str(v): int(c) for v, c in zip(values, counts, strict=True)},
+    }
+
+
+def _parts(records: _Records, roles: list[dict[str, Any]]) -> Parts:
+    kind = records.spec.kind
+    in_rounds = kind.samples == "slices" and kind.shared
+    busy = [role["cpu_pct"] / 100 for role in roles if role["cpu_pct"] is not None]
+    return Parts(
+        phases={role["role"]: role["phases"] for role in roles if role["role"] in records.steps},
+        servers=sum(r["role"].startswith("server-") and not r.get("inside") for r in records.roles),
+        cores=records.cores,
+        cores_used=sum(busy) if busy else None,
+        straggler=find_straggler(records.steps) if in_rounds else None,
+    )
+
+
+def _begin(steps: Steps) -> float:
+    return float(steps["time"][0] - durations(steps[:1])[0])
+
+
+def _megabytes(count: int | None) -> float | None:
+    return None if count is None else count / MEGA

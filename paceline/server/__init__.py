@@ -1,0 +1,1 @@
+"""Parameter tables, update rules and the loop that serves them."""

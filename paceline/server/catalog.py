@@ -1,0 +1,10 @@
+"""The update rules by name. No torch here: specs are checked against this."""
+
+RULES: dict[str, str] = {
+    "sgd": "plain gradient descent",
+    "momentum": "gradient descent with heavy-ball momentum",
+    "nesterov": "gradient descent with Nesterov's momentum",
+    "adagrad": "rates per parameter from summed squared gradients",
+    "adam": "Adam",
+    "adamw": "Adam with decoupled weight decay",
+}

@@ -1,0 +1,149 @@
+"""One peer of a server: its half-read frame, its half-sent answers, and whether it is one of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from paceline.errors import WireError
+from paceline.transport import auth
+from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+
+if TYPE_CHECKING:
+    from paceline.server.serve import Tally
+
+INTRODUCTION_SECONDS = 5.0
+
+
+class Handler(Protocol):
+    def target(self, frame: Frame) -> memoryview | None: ...
+
+    def handle(self, connection: Connection, frame: Frame) -> None: ...
+
+
+class Connection:
+    """Non-blocking. Reads nothing from a stranger beyond the fixed answer to its nonce."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        selector: selectors.BaseSelector,
+        secret: bytes,
+        tally: Tally,
+    ) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._selector = selector
+        self._secret = secret
+        self._tally = tally
+        self._nonce = auth.new_nonce()
+        self._trusted = False
+        self._since = time.monotonic()
+        self._answer = bytearray(auth.ANSWER_BYTES)
+        self._header = bytearray(HEADER_BYTES)
+        self._target = memoryview(self._answer)
+        self._got = 0
+        self._frame: Frame | None = None  # whose payload is being read
+        self._out: deque[memoryview] = deque()
+        self._watching = selectors.EVENT_READ
+        self.closed = False
+        selector.register(sock, self._watching, self)
+        self._queue(memoryview(self._nonce))
+
+    def ready(self, mask: int, handler: Handler) -> None:
+        if mask & selectors.EVENT_WRITE:
+            self._flush()
+        if mask & selectors.EVENT_READ and not self.closed:
+            self._read(handler)
+
+    def send(self, frame: Frame, payload: memoryview | None = None) -> None:
+        self._queue(memoryview(pack(frame)), *(() if payload is None else (payload,)))
+
+    def refuse(self, sentence: str) -> None:
+        """Say why, as far as that goes without waiting, and hang up."""
+        text = sentence.encode()[:MAX_FAULT]
+        self._queue(memoryview(pack(Frame(Kind.FAULT, 0, length=len(text))) + text))
+        self.close()
+
+    def expired(self) -> bool:
+        """A stranger that has not proved itself in time."""
+        return not self._trusted and time.monotonic() - self._since > INTRODUCTION_SECONDS
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self._selector.unregister(self._sock)
+            self._sock.close()
+
+    def _read(self, handler: Handler) -> None:
+        """Take what is here. One payload read a turn, so that no peer starves another."""
+        while not self.closed:
+            try:
+                count = self._sock.recv_into(self._target[self._got :])
+            except BlockingIOError:
+                return
+            except OSError:
+                count = 0
+            if count == 0:
+                self.close()
+                return
+            self._got += count
+            self._tally.received += count
+            if self._got < len(self._target):
+                if self._frame is not None:
+                    return
+                continue
+            self._complete(handler)
+
+    def _complete(self, handler: Handler) -> None:
+        self._got = 0
+        if not self._trusted:
+            proof = auth.accept(self._secret, self._nonce, bytes(self._answer))
+            if proof is None:
+                raise WireError("this peer does not belong to the run.")
+            self._trusted = True
+            self._target = memoryview(self._header)
+            self._queue(memoryview(proof))
+            return
+        frame = self._frame
+        if frame is None:
+            frame = unpack(self._header)
+            payload = handler.target(frame)
+            if payload is not None:
+                self._frame, self._target = frame, payload
+                return
+        self._frame, self._target = None, memoryview(self._header)
+        handler.handle(self, frame)
+
+    def _queue(self, *parts: memoryview) -> None:
+        self._out.extend(parts)
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._out and not self.closed:
+            try:
+                sent = self._sock.sendmsg(self._out)
+            except BlockingIOError:
+                break
+            except OSError:
+                self.close()
+                return
+            self._tally.sent += sent
+            while sent:
+                first = self._out.popleft()
+                if sent < len(first):
+                    self._out.appendleft(first[sent:])
+                    break
+                sent -= len(first)
+        if not self.closed:
+            self._watch(selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0))
+
+    def _watch(self, mask: int) -> None:
+        if mask != self._watching:
+            self._watching = mask
+            with contextlib.suppress(KeyError):
+                self._selector.modify(self._sock, mask, self)

@@ -1,0 +1,119 @@
+"""RunSpec: everything that decides what a run does, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from paceline.errors import SpecError, unknown
+from paceline.exchange.catalog import STRATEGIES, Strategy
+from paceline.spec.check import cross_faults
+
+# Fields a task fills when the spec leaves them open.
+OPEN = ("batch", "epochs", "lr", "optimizer")
+
+
+class RunSpec(BaseModel):
+    """One run. Frozen and keyword-only; a faulty one raises SpecError with every fault."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    task: str = Field("softmax", min_length=1, description="built-in name, module:Class or file.py:Class")
+    data: str | None = Field(None, description="data set; the task's own where not given")
+    data_dir: str | None = Field(None, description="folder with the data set's files")
+    strategy: str = Field("single", description="how gradients become parameters")
+    workers: int = Field(1, ge=1, le=4096, description="how many workers train")
+    servers: int | None = Field(None, ge=1, le=256, description="how many servers hold parameters")
+    transport: Literal["auto", "shm", "tcp"] = Field("auto", description="how bytes move")
+    batch: int | None = Field(None, ge=1, description="samples per step and worker")
+    epochs: int | None = Field(None, ge=1, description="passes over the data")
+    steps: int | None = Field(None, ge=1, description="steps per worker, instead of epochs")
+    lr: float | None = Field(None, gt=0, allow_inf_nan=False, description="learning rate")
+    optimizer: str | None = Field(None, description="update rule")
+    momentum: float = Field(0.9, ge=0, lt=1, description="for the momentum and nesterov rules")
+    weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="L2 penalty")
+    seed: int = Field(0, ge=0, lt=2**32, description="decides initial parameters and order of samples")
+    device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$", description="auto, cpu or cuda")
+    threads: int | None = Field(None, ge=1, le=1024, description="torch threads per worker")
+    evaluate: Literal["epoch", "end", "never"] = Field("epoch", description="when to score")
+    evaluator: bool = Field(False, description="score beside training, in a role of its own")
+    target_accuracy: float | None = Field(None, gt=0, le=1, description="stop once reached")
+    host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
+    port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as wrong:
+            bad = {str(e["loc"][0]) if e["loc"] else "" for e in wrong.errors()}
+            sound = {k: v for k, v in values.items() if k not in bad and k in type(self).model_fields}
+            rest = type(self).model_construct(**sound)
+            raise SpecError(_told(wrong) + cross_faults(rest, skip=bad)) from None
+        faults = cross_faults(self)
+        if faults:
+            raise SpecError(faults)
+
+    @property
+    def kind(self) -> Strategy:
+        return STRATEGIES[self.strategy]
+
+    def with_(self, **changes: Any) -> RunSpec:
+        """The same spec with some fields changed, checked again."""
+        return RunSpec(**{**self.model_dump(), **changes})
+
+    def absolute(self) -> RunSpec:
+        """The same spec with paths that hold from any directory."""
+        changes: dict[str, Any] = {}
+        if self.data_dir:
+            changes["data_dir"] = str(Path(self.data_dir).expanduser().resolve())
+        path, colon, name = self.task.rpartition(":")
+        if colon and path.endswith(".py"):
+            changes["task"] = f"{Path(path).expanduser().resolve()}:{name}"
+        return self.with_(**changes) if changes else self
+
+
+def flag(field: str) -> str:
+    return "--" + field.replace("_", "-")
+
+
+def _told(wrong: ValidationError) -> list[str]:
+    """pydantic's faults in our words: the flag, the value, what it should be."""
+    faults = []
+    for e in wrong.errors():
+        name = str(e["loc"][0]) if e["loc"] else "spec"
+        if e["type"] == "extra_forbidden":
+            faults.append(unknown("spec field", name, RunSpec.model_fields))
+        else:
+            value = e["input"]
+            faults.append(f"{flag(name)} {value!r}: {_should(e['type'], e.get('ctx') or {}, e['msg'])}.")
+    return faults
+
+
+def _should(kind: str, ctx: dict[str, Any], said: str) -> str:
+    match kind:
+        case "greater_than_equal":
+            return f"must be at least {ctx['ge']}"
+        case "greater_than":
+            return f"must be more than {ctx['gt']}"
+        case "less_than_equal":
+            return f"must be at most {ctx['le']}"
+        case "less_than":
+            return f"must be less than {ctx['lt']}"
+        case "literal_error":
+            return f"must be one of {ctx['expected'].replace(chr(39), '')}"
+        case "string_pattern_mismatch":
+            return "must be one of " + ctx["pattern"].strip("^()$").replace("|", ", ")
+        case "string_too_short":
+            return "must not be empty"
+        case "int_type" | "int_parsing":
+            return "must be a whole number"
+        case "float_type" | "float_parsing" | "finite_number":
+            return "must be a finite number"
+        case "bool_type":
+            return "must be true or false"
+        case "string_type":
+            return "must be a string"
+        case _:
+            return said[0].lower() + said[1:]

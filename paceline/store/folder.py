@@ -1,0 +1,227 @@
+"""RunFolder: everything that is kept of one run.
+
+    20261115-213012-softmax-ps-async-2w/
+      spec.json         what was asked, what it was resolved to, and where it ran
+      roles.json        the run's state and its roles, as they are now
+      events.jsonl      what happened              ┐
+      scores.jsonl      how good the model was     ├ appended, by the supervisor alone
+      resources.jsonl   what each role used        ┘
+      steps/ROLE.steps  one row a step, by the worker itself
+      logs/ROLE.log     what the role printed
+      final.pt          the trained parameters
+      result.json       the run's summary, once it has ended
+
+Every file is replaced whole or only grows, so that a run can be read while it is written.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from paceline.errors import StoreError
+from paceline.exchange.catalog import STRATEGIES
+from paceline.spec import RunSpec
+from paceline.store.atomic import write_atomic
+from paceline.store.faults import cannot_write
+from paceline.store.lines import LineFile
+from paceline.store.live import STATES, launcher, live_fault, true_state
+from paceline.store.lookup import SPEC, locate
+from paceline.store.origin import origin
+from paceline.store.text import read_object, to_json
+from paceline.types import Event, Facts, Resources, Score, record
+
+ROLES = "roles.json"
+RESULT = "result.json"
+
+Record = TypeVar("Record")
+
+
+class RunFolder:
+    """One run's folder, made by `create`, `open` or `find`. Whatever fails raises StoreError."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.parameters_path = path / "final.pt"
+        self._events = LineFile(path / "events.jsonl")
+        self._scores = LineFile(path / "scores.jsonl")
+        self._resources = LineFile(path / "resources.jsonl")
+
+    @classmethod
+    def create(cls, root: Path, spec: RunSpec, label: str | None = None) -> RunFolder:
+        """A new folder in `root`, seen by others only once it is whole.
+
+        The launcher is this process. `label` stands in the name instead of task and strategy.
+        """
+        making = root / f".new-{secrets.token_hex(6)}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            making.mkdir()
+        except OSError as wrong:
+            raise cannot_write(root, wrong) from wrong
+        try:
+            _fill(cls(making), spec)
+            return cls(_name(making, root, label or _describe(spec)))
+        except OSError as wrong:
+            raise cannot_write(root, wrong) from wrong
+        finally:
+            shutil.rmtree(making, ignore_errors=True)  # still there only if something failed
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The run in an existing folder."""
+        if not (path / SPEC).is_file():
+            raise StoreError(f"'{path}' is not a run's folder: it has no {SPEC}.")
+        folder = cls(path)
+        folder.read_spec()
+        return folder
+
+    @classmethod
+    def find(cls, root: Path, name: str) -> RunFolder:
+        """The run a person means by a path, a name, part of a name, or `last`.
+
+        RequestError if there is none, or more than one.
+        """
+        return cls.open(locate(root, name))
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    def steps_path(self, role: str) -> Path:
+        return self.path / "steps" / f"{role}.steps"
+
+    def log_path(self, role: str) -> Path:
+        return self.path / "logs" / f"{role}.log"
+
+    def stepped_roles(self) -> list[str]:
+        """Roles that have recorded steps."""
+        return sorted(path.stem for path in self.steps_path("*").parent.glob("*.steps"))
+
+    # What was asked for, and what it became.
+
+    def read_spec(self) -> dict[str, Any]:
+        about = read_object(self.path / SPEC)
+        if not isinstance(about.get("spec"), dict):
+            raise StoreError(f"'{self.path / SPEC}' is damaged: it has no spec.")
+        return about
+
+    def write_resolved(self, spec: RunSpec, facts: Facts) -> None:
+        """Add what the open fields of the spec turned out to be."""
+        about = self.read_spec() | {"resolved": spec.model_dump(), "facts": record(facts)}
+        write_atomic(self.path / SPEC, to_json(about, indent=1))
+
+    @property
+    def spec(self) -> RunSpec:
+        """The spec as resolved, or as asked while it is not."""
+        about = self.read_spec()
+        # Checked when the run began; by now the files that it names may be elsewhere.
+        spec = RunSpec.model_construct(**(about.get("resolved") or about["spec"]))
+        if spec.strategy not in STRATEGIES:
+            raise StoreError(
+                f"'{self.path}' has a strategy that is not known here, '{spec.strategy}': "
+                "another version of Paceline wrote it."
+            )
+        return spec
+
+    # How it is now.
+
+    def write_live(self, state: str, launcher_pid: int, roles: list[dict[str, Any]]) -> None:
+        if state not in STATES:
+            raise ValueError(f"'{state}' is no state of a run")
+        live = {"state": state, "launcher": launcher(launcher_pid), "roles": roles}
+        write_atomic(self.path / ROLES, to_json(live, indent=1))
+
+    def read_live(self) -> dict[str, Any]:
+        live = read_object(self.path / ROLES)
+        if fault := live_fault(live):
+            raise StoreError(f"'{self.path / ROLES}' is damaged: {fault}.")
+        return live
+
+    @property
+    def state(self) -> str:
+        """One of STATES, or `lost` if the launcher died without saying how the run ended."""
+        return true_state(self.read_live())
+
+    # What happened, as it happens.
+
+    def append_event(self, event: Event) -> None:
+        self._events.append([event])
+
+    def append_score(self, score: Score) -> None:
+        self._scores.append([score])
+
+    def append_resources(self, samples: list[Resources]) -> None:
+        self._resources.append(samples)
+
+    def events(self) -> list[Event]:
+        return list(self._records(self._events, Event))
+
+    def scores(self) -> list[Score]:
+        return list(self._records(self._scores, _score))
+
+    def resources(self) -> list[Resources]:
+        return list(self._records(self._resources, Resources))
+
+    def _records(self, lines: LineFile, make: Callable[..., Record]) -> Iterator[Record]:
+        for values in lines.read():
+            try:
+                yield make(**values)
+            except TypeError:
+                raise StoreError(f"'{lines.path}' is damaged: a line has other fields.") from None
+
+    # What came of it.
+
+    def write_result(self, result: dict[str, Any]) -> None:
+        write_atomic(self.path / RESULT, to_json(result, indent=1))
+
+    def read_result(self) -> dict[str, Any]:
+        return read_object(self.path / RESULT)
+
+    def close(self) -> None:
+        """Close the files being appended to."""
+        for lines in (self._events, self._scores, self._resources):
+            lines.close()
+
+
+def _fill(folder: RunFolder, spec: RunSpec) -> None:
+    (folder.path / "steps").mkdir()
+    (folder.path / "logs").mkdir()
+    about = {**origin(), "spec": spec.model_dump(), "resolved": None, "facts": None}
+    write_atomic(folder.path / SPEC, to_json(about, indent=1))
+    folder.write_live("starting", os.getpid(), [])
+
+
+def _name(making: Path, root: Path, what: str) -> Path:
+    """Give the finished folder a name that no other has, by a rename that only one can win."""
+    name = f"{datetime.now():%Y%m%d-%H%M%S}-{_slug(what)}"
+    path, taken = root / name, 1
+    while True:
+        try:
+            return making.rename(path)
+        except OSError as wrong:  # Linux says either of these of a folder that is not empty
+            if wrong.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        taken += 1
+        path = root / f"{name}-{taken}"
+
+
+def _describe(spec: RunSpec) -> str:
+    return f"{spec.task.rpartition(':')[2]}-{spec.strategy}-{spec.workers}w"
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-.") or "run"
+
+
+def _score(values: dict[str, float | None], **rest: Any) -> Score:
+    """JSON has no NaN: a loss that is not a number was written as null."""
+    return Score(values={k: math.nan if v is None else v for k, v in values.items()}, **rest)

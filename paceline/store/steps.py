@@ -1,0 +1,125 @@
+"""One row a step, in a file a worker appends to and anybody may read meanwhile.
+
+    magic line | one JSON line naming the columns | row | row | row | …
+
+A row is 64 bytes of little-endian numbers, so numpy reads a whole run in one call, and the five
+phases of a step sum to its duration.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.errors import StoreError
+from paceline.store.append import AppendFile
+from paceline.store.faults import cannot_read
+
+STEP = np.dtype(
+    [
+        ("time", "<f8"),  # end of the step
+        ("step", "<u4"),
+        ("epoch", "<u4"),
+        ("samples", "<u4"),
+        ("loss", "<f4"),
+        ("data", "<f4"),
+        ("compute", "<f4"),
+        ("exchange", "<f4"),
+        ("wait", "<f4"),
+        ("update", "<f4"),
+        ("arrival", "<f8"),  # when the worker reached the exchange
+        ("version", "<u8"),
+        ("staleness", "<u4"),
+    ]
+)
+Steps: TypeAlias = npt.NDArray[np.void]
+
+MAGIC = b"paceline steps 1\n"
+HEADER = MAGIC + json.dumps({"columns": STEP.descr}).encode() + b"\n"
+ROW = STEP.itemsize
+BUFFER_ROWS = 4096
+
+# The same layout as STEP; packing is several times cheaper than assigning to a structured row.
+_pack_into = struct.Struct("<dIIIffffffdQI").pack_into
+
+
+class StepWriter:
+    """Buffers rows and appends them to the file: at a full buffer, at `flush`, at `close`.
+
+    Takes up after an earlier writer of the same file, so a restarted worker goes on where it was.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = AppendFile(path)
+        try:
+            _begin(self._file)
+        except BaseException:
+            self._file.close()
+            raise
+        self._buffer = bytearray(BUFFER_ROWS * ROW)
+        self._filled = 0
+
+    def append(self, *values: float) -> None:
+        """Record one step: a value for each column of STEP, in that order."""
+        if self._filled == len(self._buffer):
+            self.flush()
+        try:
+            _pack_into(self._buffer, self._filled, *values)
+        except OverflowError:  # a diverged loss in double precision
+            self._buffer[self._filled : self._filled + ROW] = _overflowed(values)
+        self._filled += ROW
+
+    def flush(self) -> None:
+        """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
+        if self._filled:
+            self._file.append(memoryview(self._buffer)[: self._filled])
+            self._filled = 0
+
+    def close(self) -> None:
+        try:
+            self.flush()
+        finally:
+            self._file.close()
+
+
+def read_steps(path: Path) -> Steps:
+    """All whole rows; none if the file is missing or only begun. Foreign files raise StoreError."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(HEADER))
+            _check_head(path, head)
+            return np.fromfile(file, dtype=STEP)
+    except FileNotFoundError:
+        return np.empty(0, dtype=STEP)
+    except OSError as wrong:
+        raise cannot_read(path, wrong) from wrong
+
+
+def _overflowed(values: tuple[float, ...]) -> bytes:
+    """The row with infinity where a value is too large for its column."""
+    with np.errstate(over="ignore"):
+        return np.array(values, dtype=STEP).tobytes()
+
+
+def _begin(file: AppendFile) -> None:
+    """Write the header, or mend what a killed writer left."""
+    head = file.head(len(HEADER))
+    _check_head(file.path, head)
+    if head == HEADER:
+        file.cut(file.size - (file.size - len(HEADER)) % ROW)
+    else:
+        file.cut(0)
+        file.append(HEADER)
+
+
+def _check_head(path: Path, head: bytes) -> None:
+    if HEADER.startswith(head):  # whole, or torn at birth
+        return
+    if head.startswith(MAGIC):
+        raise StoreError(f"'{path}' has other columns: another version of Paceline wrote it.")
+    raise StoreError(f"'{path}' is not a steps file of Paceline.")

@@ -1,0 +1,1 @@
+"""What is trained: model, loss, data and metrics, one file a task."""

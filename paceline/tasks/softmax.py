@@ -1,0 +1,22 @@
+"""Softmax regression: one linear layer. On MNIST, 7,850 parameters."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from paceline.tasks.base import Task
+from paceline.tasks.fit import classes_of, features_of
+
+
+class Softmax(Task):
+    batch = 200
+    epochs = 5
+    lr = 0.5
+
+    def model(self) -> nn.Module:
+        data = self.data()
+        linear = nn.Linear(features_of("softmax", data), classes_of("softmax", data))
+        # The loss is convex: any start leads to the same end, and zero needs no luck.
+        nn.init.zeros_(linear.weight)
+        nn.init.zeros_(linear.bias)
+        return nn.Sequential(nn.Flatten(), linear)

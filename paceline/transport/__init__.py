@@ -1,0 +1,1 @@
+"""How bytes move: frames, connections, shared memory, authentication."""

@@ -1,0 +1,121 @@
+"""The control connection between the supervisor and a role: JSON objects, a line each.
+
+It carries decisions and reports, never gradients. Its end is also a sign of life: a role whose
+supervisor is gone reads the end of the stream, and the other way round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from paceline.errors import PeerLost
+
+MAX_LINE = 1 << 20
+Message = dict[str, Any]
+
+
+class Control:
+    """One end. Thread-safe: a prefetching thread may wait for leases while the loop reports."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._partial = b""
+        self._inbox: deque[Message] = deque()
+        self._lock = threading.Lock()
+        self._sending = threading.Lock()
+        self.ended = False
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Send one message; a peer that is gone is noted, not raised: its end is read elsewhere."""
+        line = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode() + b"\n"
+        deadline = time.monotonic() + 10.0
+        with self._sending:
+            while line:
+                try:
+                    line = line[self._sock.send(line) :]
+                except BlockingIOError:
+                    if time.monotonic() > deadline:
+                        self.ended = True
+                        return
+                    select.select([], [self._sock], [], 0.1)
+                except OSError:
+                    self.ended = True
+                    return
+
+    def poll(self) -> list[Message]:
+        """Every message that is here now."""
+        with self._lock:
+            self._drain()
+            found = list(self._inbox)
+            self._inbox.clear()
+            return found
+
+    def take(self, kind: str) -> Message | None:
+        """The oldest message of this kind that is here now, if any; others stay."""
+        with self._lock:
+            self._drain()
+            for message in self._inbox:
+                if message["kind"] == kind:
+                    self._inbox.remove(message)
+                    return message
+            return None
+
+    def wait(self, *kinds: str, seconds: float) -> Message:
+        """Wait for a message of one of these kinds."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for kind in kinds:
+                if (message := self.take(kind)) is not None:
+                    return message
+            if self.ended:
+                raise PeerLost("the supervisor is gone.")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise PeerLost(f"no '{kinds[0]}' from the supervisor in {seconds:.0f} s.")
+            # Short naps: another thread may have put the message into the inbox meanwhile.
+            select.select([self._sock], [], [], min(left, 0.05))
+
+    def _drain(self) -> None:
+        while not self.ended:
+            try:
+                data = self._sock.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self.ended = True
+                return
+            *lines, self._partial = (self._partial + data).split(b"\n")
+            for line in lines:
+                with contextlib.suppress(ValueError):  # a line torn by a dying role is no message
+                    message = json.loads(line)
+                    if isinstance(message, dict) and "kind" in message:
+                        self._inbox.append(message)
+            if len(self._partial) > MAX_LINE:
+                self.ended = True
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Both ends of a control connection on one host; neither is inherited by accident."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    for end in (ours, theirs):
+        os.set_inheritable(end.fileno(), False)
+    return ours, theirs

@@ -1,0 +1,71 @@
+"""Frames: what workers and servers say to each other, the same over sockets and shared memory.
+
+A frame is a fixed header, then `length` payload bytes. Over shared memory the payload stays where
+it is and `length` is 0: the header alone says that it is there. Nothing is ever unpickled.
+
+    worker                       server
+      │ INIT   first parameters     │   worker-0 only, once
+      │ PULL  ────────────────────► │   held until there are parameters
+      │ ◄──────────────────── STATE │
+      │ PUSH   one gradient         │   named (sender, sequence): applied once, answered always
+      │ ◄──────────────────── STATE │   when the gate lets it
+      │ LEAVE  no more pushes       │   the gate stops counting on this worker
+      │ ◄──────────────────── FAULT │   a sentence; the connection is closed
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+from paceline.errors import WireError
+
+MAGIC = b"PL"
+PROTOCOL = 1
+MAX_PAYLOAD = 1 << 40
+MAX_FAULT = 4096
+
+
+class Kind(IntEnum):
+    INIT = 1
+    PULL = 2
+    PUSH = 3
+    STATE = 4
+    LEAVE = 5
+    FAULT = 6
+
+
+class Frame(NamedTuple):
+    """A header. `version` is the one a gradient was computed from, or the one now answered."""
+
+    kind: int
+    sender: int
+    sequence: int = 0
+    version: int = 0
+    weight: float = 0.0
+    lr: float = 0.0
+    staleness: int = 0
+    length: int = 0
+
+
+_HEADER = struct.Struct("<2sBBIQQddQQ")
+HEADER_BYTES = _HEADER.size
+_KINDS = frozenset(int(kind) for kind in Kind)
+
+
+def pack(frame: Frame) -> bytes:
+    return _HEADER.pack(MAGIC, PROTOCOL, *frame)
+
+
+def unpack(header: bytes | bytearray | memoryview) -> Frame:
+    """The frame of a header, or WireError: nothing after a bad header is trusted."""
+    magic, protocol, *fields = _HEADER.unpack(header)
+    if magic != MAGIC:
+        raise WireError("a peer sent bytes that are not a Paceline frame.")
+    if protocol != PROTOCOL:
+        raise WireError(f"a peer speaks protocol {protocol}, this is protocol {PROTOCOL}.")
+    frame = Frame(*fields)
+    if frame.kind not in _KINDS or frame.length > MAX_PAYLOAD:
+        raise WireError(f"a peer sent a frame of kind {frame.kind} and length {frame.length}.")
+    return frame

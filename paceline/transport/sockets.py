@@ -1,0 +1,148 @@
+"""Addresses, listening and connecting: TCP between hosts, unix sockets beside shared memory."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from paceline.errors import PeerLost, RunFailed, WireError
+from paceline.transport import auth
+from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# The longest a worker waits for an answer: long, since a gate may hold it behind a slow peer. A
+# dead peer is noticed at once, by its closed connection.
+PATIENCE = 300.0
+CONNECT_SECONDS = 10.0
+
+
+def listen(address: str) -> tuple[socket.socket, str]:
+    """A listening socket for `tcp://host:port` or `unix://name`, and the address it really has."""
+    scheme, _, rest = address.partition("://")
+    if scheme == "unix":
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.bind("\0" + rest)  # the abstract namespace: no file to leave behind
+        sock.listen(128)
+        return sock, address
+    host, _, port = rest.rpartition(":")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, int(port)))
+    except (OSError, OverflowError) as wrong:
+        sock.close()
+        why = os.strerror(wrong.errno).lower() if isinstance(wrong, OSError) and wrong.errno else wrong
+        raise RunFailed(
+            f"cannot listen on {host}:{port}: {why}; choose another --port, or 0 for a free one."
+        ) from None
+    sock.listen(128)
+    return sock, f"tcp://{host}:{sock.getsockname()[1]}"
+
+
+def tune(sock: socket.socket) -> None:
+    """Small frames must not wait for company."""
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class Line:
+    """A worker's connection to one server. Counts the bytes that went each way."""
+
+    def __init__(self, sock: socket.socket, peer: str) -> None:
+        self._sock = sock
+        self._peer = peer
+        self._header = bytearray(HEADER_BYTES)
+        self.sent = 0
+        self.received = 0
+
+    @classmethod
+    def connect(cls, address: str, peer: str, secret: bytes) -> Line:
+        """Connect and prove the secret both ways."""
+        scheme, _, rest = address.partition("://")
+        try:
+            if scheme == "unix":
+                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                sock.settimeout(CONNECT_SECONDS)
+                sock.connect("\0" + rest)
+            else:
+                host, _, port = rest.rpartition(":")
+                sock = socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS)
+        except OSError as wrong:
+            raise PeerLost(f"cannot reach {peer} at {address}: {wrong.strerror or wrong}.") from None
+        tune(sock)
+        line = cls(sock, peer)
+        line._introduce(secret)
+        sock.settimeout(PATIENCE)
+        return line
+
+    def _introduce(self, secret: bytes) -> None:
+        nonce = bytearray(auth.NONCE_BYTES)
+        self._read(memoryview(nonce))
+        sent, expected = auth.answer(secret, bytes(nonce))
+        self._guard(lambda: self._sock.sendall(sent))
+        proof = bytearray(auth.PROOF_BYTES)
+        self._read(memoryview(proof))
+        if bytes(proof) != expected:
+            raise WireError(f"{self._peer} could not prove that it belongs to this run.")
+
+    def send(self, frame: Frame, payload: memoryview | None = None) -> None:
+        header = pack(frame)
+
+        def out() -> None:
+            if payload is None:
+                self._sock.sendall(header)
+                return
+            done = self._sock.sendmsg([header, payload])
+            if done < HEADER_BYTES:
+                self._sock.sendall(header[done:])
+                done = HEADER_BYTES
+            if done < HEADER_BYTES + len(payload):
+                self._sock.sendall(payload[done - HEADER_BYTES :])
+
+        self._guard(out)
+        self.sent += HEADER_BYTES + frame.length
+
+    def receive(self) -> Frame:
+        """The next header. A payload that follows must be taken with `fill` before the next."""
+        self._read(memoryview(self._header))
+        frame = unpack(self._header)
+        self.received += HEADER_BYTES
+        if frame.kind == Kind.FAULT:
+            text = bytearray(min(frame.length, MAX_FAULT))
+            self._read(memoryview(text))
+            raise PeerLost(f"{self._peer} refused: {text.decode(errors='replace')}")
+        return frame
+
+    def fill(self, target: memoryview) -> None:
+        """Receive straight into `target`."""
+        self._read(target)
+        self.received += len(target)
+
+    def _read(self, target: memoryview) -> None:
+        def fill() -> None:
+            got = 0
+            while got < len(target):
+                count = self._sock.recv_into(target[got:])
+                if count == 0:
+                    raise ConnectionResetError
+                got += count
+
+        self._guard(fill)
+
+    def _guard(self, act: Callable[[], None]) -> None:
+        since = time.monotonic()
+        try:
+            act()
+        except TimeoutError:
+            waited = time.monotonic() - since
+            raise PeerLost(f"{self._peer} has not answered for {waited:.0f} s.") from None
+        except OSError:
+            raise PeerLost(f"{self._peer} closed the connection.") from None
+
+    def close(self) -> None:
+        self._sock.close()

@@ -1,0 +1,105 @@
+"""Records that cross rooms. Plain data: no behaviour beyond reading and writing themselves."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+PHASES = ("data", "compute", "exchange", "wait", "update")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a worker knows once its model and data are built, and the supervisor cannot know before.
+
+    The defaults are the task's own; they fill what the spec left open.
+    """
+
+    parameters: int
+    samples: int
+    batch: int
+    epochs: int
+    lr: float
+    optimizer: str
+    rendezvous: str = ""  # where this worker can be met for all-reduce, if it can
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a role is. Sent a few times a second, never per step."""
+
+    step: int = 0
+    steps: int = 0
+    epoch: int = 0
+    samples: int = 0
+    loss: float | None = None
+    sent: int = 0
+    received: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """One scoring of parameters on the test samples."""
+
+    time: float
+    role: str
+    step: int
+    epoch: float
+    final: bool
+    values: dict[str, float] = field(default_factory=dict)
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something worth telling: `time` is seconds since the run began."""
+
+    time: float
+    role: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What one role used, at one moment."""
+
+    time: float
+    role: str
+    cpu_seconds: float
+    memory_bytes: int
+    sent: int
+    received: int
+
+
+class Observer(Protocol):
+    """Whoever wants to watch a run as it happens: the terminal, a test, a page."""
+
+    def event(self, event: Event) -> None: ...
+
+    def progress(self, role: str, progress: Progress) -> None: ...
+
+    def score(self, score: Score) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    """The observer of a run nobody watches."""
+
+    def event(self, event: Event) -> None:
+        pass
+
+    def progress(self, role: str, progress: Progress) -> None:
+        pass
+
+    def score(self, score: Score) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def record(thing: Any) -> dict[str, Any]:
+    """A record as plain JSON values."""
+    return asdict(thing)

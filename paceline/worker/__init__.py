@@ -1,0 +1,1 @@
+"""The step loop, the flat replica and what surrounds them in a worker."""

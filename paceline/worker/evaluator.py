@@ -1,0 +1,51 @@
+"""The evaluator role: scores the shared parameters beside training, so workers never stop for it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from paceline.exchange.replica import Replica
+from paceline.measure.clock import Clock
+from paceline.spec import RunSpec
+from paceline.worker.task import task_for
+from paceline.transport.control import Control
+from paceline.types import Progress, record
+from paceline.worker.device import pick_device
+from paceline.worker.saving import read_snapshot
+from paceline.worker.scoring import score
+
+REST = 0.2  # seconds between scorings, so that a small model is not copied all the time
+PATIENCE = 24 * 3600.0
+
+
+def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+    spec = RunSpec(**assignment["spec"])
+    clock = Clock(assignment["t0"])
+    task = task_for(spec, fds)
+    torch.manual_seed(spec.seed)
+    device = pick_device(spec.device, 0)
+    test = task.data().test
+    replica = Replica(task.model().to(device))
+    control.send("ready", device=str(device))
+    scored = -1
+    count = 0
+    while True:
+        control.send("snapshot")
+        told = control.wait("snapshot", "stop", seconds=PATIENCE)
+        if told["kind"] == "stop":
+            break
+        if told["step"] != scored:
+            scored = told["step"]
+            read_snapshot(fds["snapshot"], replica)
+            sums, samples = score(task, replica.model, test, device, 0, 1)
+            control.send(
+                "score", time=clock.now(), step=scored, epoch=told["epoch"], parts=1,
+                final=False, sums=sums, count=samples,
+            )  # fmt: skip
+            count += samples
+        control.send("progress", **record(Progress(step=scored, samples=count)))
+        time.sleep(REST)
+    control.send("done", samples=count)

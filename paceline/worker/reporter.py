@@ -1,0 +1,96 @@
+"""What a worker tells: a record a step to the run's folder, progress to the supervisor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from paceline.data.sampler import Lot
+from paceline.exchange.base import Exchange, Outcome
+from paceline.measure.clock import Clock
+from paceline.store.steps import StepWriter
+from paceline.transport.control import Control, Message
+from paceline.types import Progress, record
+
+EVERY = 0.1  # seconds between looks at the control connection
+
+
+class Reporter:
+    """Also hears: `stopping` is set once the supervisor asks this worker to end."""
+
+    def __init__(
+        self,
+        control: Control,
+        writer: StepWriter,
+        clock: Clock,
+        exchange: Exchange,
+        steps: int,
+        at_epoch_end: Callable[[int, int], None],
+        on_message: Callable[[Message], None],
+    ) -> None:
+        self._control = control
+        self._writer = writer
+        self._clock = clock
+        self._exchange = exchange
+        self._steps = steps
+        self._at_epoch_end = at_epoch_end
+        self._on_message = on_message
+        self._next = 0.0
+        self.stopping = False
+        self.taken = 0
+        self.samples = 0
+        self.epoch = 0
+        self._told = 0  # epochs whose end was told
+
+    def step(
+        self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
+    ) -> float:
+        """Record one step; the time at which the next one begins."""
+        self.taken += 1
+        self.samples += len(lot.rows)
+        t0 = self._clock.t0
+        now = time.monotonic()
+        self._writer.append(
+            now - t0,
+            self.taken,
+            lot.epoch,
+            len(lot.rows),
+            loss,
+            data,
+            compute,
+            outcome.exchange,
+            outcome.wait,
+            outcome.update,
+            arrived - t0,
+            outcome.version,
+            outcome.staleness,
+        )
+        if now >= self._next:
+            self.tell(loss)
+            self._next = now + EVERY
+        self.epoch = lot.epoch + lot.last  # epochs done, as far as this worker can tell
+        if self.epoch > self._told:
+            self._told = self.epoch
+            self._at_epoch_end(self.taken, self.epoch)
+            return time.monotonic()
+        return now
+
+    def tell(self, loss: float | None = None) -> None:
+        """Flush records, report progress, hear what the supervisor says."""
+        self._writer.flush()
+        progress = Progress(
+            step=self.taken,
+            steps=self._steps,
+            epoch=self.epoch,
+            samples=self.samples,
+            loss=loss if loss == loss else None,
+            sent=self._exchange.sent,
+            received=self._exchange.received,
+        )
+        self._control.send("progress", **record(progress))
+        while self._control.take("stop"):
+            self.stopping = True
+        while (asked := self._control.take("snapshot")) is not None:
+            self._on_message(asked)
+        if self._control.ended:
+            self.stopping = True

@@ -1,0 +1,56 @@
+"""Parameters out of a worker: to a file at the end, to the evaluator in between."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import torch
+
+from paceline.exchange.replica import Replica
+from paceline.store.atomic import write_atomic
+from paceline.transport import memory
+
+
+def save_parameters(path: Path, model: torch.nn.Module) -> None:
+    """The model's state, loadable with `torch.load(path, weights_only=True)`.
+
+    Cloned first: a view would drag the whole flat buffer into the file.
+    """
+    state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    body = io.BytesIO()
+    torch.save(state, body)
+    write_atomic(path, body.getvalue())
+
+
+def float_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
+    """State that is not trained but belongs to the model, such as running means."""
+    return [b for b in model.buffers() if b.dtype == torch.float32]
+
+
+def snapshot_floats(replica: Replica) -> int:
+    return replica.size + sum(b.numel() for b in float_buffers(replica.model))
+
+
+def write_snapshot(fd: int, replica: Replica) -> None:
+    """Copy parameters and buffers to the segment the evaluator reads."""
+    total = snapshot_floats(replica)
+    if os.fstat(fd).st_size < total * memory.FLOAT_BYTES:
+        memory.size_segment(fd, total)
+    out = memory.floats(fd, (total,))
+    out[: replica.size].copy_(replica.flat)
+    at = replica.size
+    for buffer in float_buffers(replica.model):
+        out[at : at + buffer.numel()].copy_(buffer.reshape(-1))
+        at += buffer.numel()
+
+
+def read_snapshot(fd: int, replica: Replica) -> None:
+    """Take parameters and buffers from the segment."""
+    source = memory.floats(fd, (snapshot_floats(replica),))
+    replica.flat.copy_(source[: replica.size])
+    at = replica.size
+    for buffer in float_buffers(replica.model):
+        buffer.copy_(source[at : at + buffer.numel()].view(buffer.shape))
+        at += buffer.numel()
