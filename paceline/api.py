@@ -131,9 +131,13 @@ def launch_script(
     *,
     out: Path,
     observer: Observer | None = None,
+    echo: int | None = 1,
 ) -> Run:
-    """Run a script with a training loop of its own in every worker; see `paceline.parallel`."""
-    work = Work(script=script.resolve(), arguments=tuple(arguments))
+    """Run a script with a training loop of its own in every worker; see `paceline.parallel`.
+
+    What worker-0 prints goes to the file descriptor `echo`, what the others print to their logs.
+    """
+    work = Work(script=script.resolve(), arguments=tuple(arguments), echo=echo)
     return execute(spec, out=out, observer=observer, work=work)
 
 

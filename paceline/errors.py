@@ -6,6 +6,7 @@ PacelineError
 │   ├── UnknownName         a name that is not known, with the known ones
 │   ├── TaskError           a task that cannot be loaded
 │   └── DataError           a data file that is missing, unreadable or cut short
+├── Interrupted             whoever started the run ended it at once: exit code 130
 └── RunFailed               the run was right to start and could not go on: exit code 1
     ├── RoleDied            a role ended that should not have
     ├── PeerLost            a role lost the peer it was talking to
@@ -50,6 +51,10 @@ class TaskError(RequestError):
 
 class DataError(RequestError):
     pass
+
+
+class Interrupted(PacelineError):
+    exit_code = 130
 
 
 class RunFailed(PacelineError):

@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.text import Text
 
 from paceline import env
 from paceline.cli.failures import INTERRUPTED
-from paceline.cli.flags import Debug, Json, Out
-from paceline.cli.telling import observer, show, show_json, whisper
+from paceline.cli.flags import Debug, Json, Out, spec_flags
+from paceline.cli.telling import observer, remark, show, show_json
+from paceline.report.beside import beside_published
+from paceline.report.layout import stacked
+from paceline.report.paid import what_paid
+from paceline.report.published import softmax_source
+from paceline.report.tables import comparison
+from paceline.report.words import Summary
 from paceline.spec import RunSpec
 
-# The published runs: softmax regression on MNIST with this batch and learning rate.
-PUBLISHED = {"task": "softmax", "data": "mnist", "batch": 200, "lr": 0.5}
-CREWS: list[dict[str, Any]] = [
+# The published runs, which stand beside ours.
+PUBLISHED: dict[str, Any] = {
+    "task": "softmax",
+    "data": "mnist",
+    "batch": 200,
+    "lr": 0.5,
+    "epochs": 50,
+}
+CREWS: tuple[dict[str, Any], ...] = (
     {"strategy": "single"},
     {"strategy": "ps-sync", "workers": 3},
     {"strategy": "ps-async", "workers": 3},
-]
-
-Epochs = Annotated[int, typer.Option("--epochs", metavar="INT", help="passes over the digits")]
+)
 
 
-def demo(*, epochs: Epochs = 50, out: Out = None, json: Json = False, debug: Debug = False) -> None:
-    """Train on real digits with one worker, then three in step, then three each at its own pace.
+@spec_flags("epochs", usual=PUBLISHED)
+def demo(
+    *, given: dict[str, Any], out: Out = None, json: Json = False, debug: Debug = False
+) -> None:
+    """Train on real digits with one worker, three in step, and three at their own pace.
 
     $ paceline demo
-    $ paceline demo --epochs 5
+    $ paceline demo --epochs 5 --json
     """
-    specs = [RunSpec(**PUBLISHED, **crew, epochs=epochs) for crew in CREWS]
+    specs = [RunSpec(**{**PUBLISHED, **given, **crew}) for crew in CREWS]
 
     from paceline.api import execute
 
-    runs = []
+    root = out or env.runs_dir()
+    runs: list[Summary] = []
     for i, spec in enumerate(specs, start=1):
-        whisper(f"{i} of {len(specs)}: {spec.strategy}, {spec.kind.summary}")
-        run = execute(spec, out=out or env.runs_dir(), observer=observer(quiet=False), debug=debug)
+        remark(f"{i} of {len(specs)}: {spec.strategy}, {spec.kind.summary}")
+        run = execute(spec, out=root, observer=observer(quiet=False))
         if run.status == "stopped":
+            remark(f"stopped; what was done so far lies in {root}.")
             raise typer.Exit(INTERRUPTED)
         runs.append(run.summary)
     if json:
-        show_json({"runs": runs, "sentence": what_paid(runs)})
+        show_json({"runs": runs, "sentence": what_paid(runs, base=runs[0])})
     else:
-        tell_demo(runs)
+        remark("")
+        _tell(runs, root)
+
+
+def _tell(runs: Sequence[Summary], root: Path) -> None:
+    show(
+        stacked(
+            Text("Softmax regression on MNIST: ours, and what was published in 2019", style="bold"),
+            beside_published(runs),
+            Text(f"2019: {softmax_source()}", style="dim"),
+            Text("Against one worker", style="bold"),
+            comparison(runs, base=runs[0]),
+            Text(what_paid(runs, base=runs[0]), style="bold"),
+            Text(f"recorded in {root}", style="dim"),
+        )
+    )

@@ -5,22 +5,23 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import traceback
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from paceline.errors import PacelineError, RoleDied, UnknownName
+from paceline.errors import PacelineError, RoleDied
 
-INTERRUPTED = 130
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
-# typer carries a click of its own; this is the public way to its base of all usage errors.
-(UsageError,) = typer.BadParameter.__bases__
+# What typer raises for a wrong flag or argument; only this kind of it has a public name.
+UsageError = cast(type[Exception], typer.BadParameter.__base__)
 
 
 def plainly(verb: Callable[..., None]) -> Callable[..., None]:
@@ -32,7 +33,7 @@ def plainly(verb: Callable[..., None]) -> Callable[..., None]:
             verb(**values)
         except (typer.Exit, typer.Abort, BrokenPipeError, UsageError):
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the last resort tells whatever it is
             raise typer.Exit(tell(error, debug=values.get("debug", False))) from None
 
     return told
@@ -48,7 +49,9 @@ def tell(error: Exception, *, debug: bool = False) -> int:
             console.print(Text(f"  {line}", style="dim"))
     for sentence in _sentences(error):
         console.print(Text.assemble(("paceline: ", "bold red"), sentence))
-    return error.exit_code if isinstance(error, PacelineError | UsageError) else 1
+    if isinstance(error, PacelineError):
+        return error.exit_code
+    return WRONG if isinstance(error, UsageError) else FAILED
 
 
 def _sentences(error: Exception) -> list[str]:
@@ -62,11 +65,16 @@ def _sentences(error: Exception) -> list[str]:
 
 
 def _usage(error: Any) -> str:
-    """A usage error of the argument parser, with the verb whose help has the answer."""
-    verb = error.ctx.command_path if error.ctx else "paceline"
-    if hasattr(error, "possibilities"):
-        close = sorted(error.possibilities or ())
-        meant = f": did you mean '{close[0]}'?" if close else "."
-        return f"unknown flag '{error.option_name}'{meant} See '{verb} --help'."
+    """What the argument parser says, and the verb whose help has the answer."""
     said = error.format_message().rstrip(".")
-    return f"{said[0].lower()}{said[1:]}. See '{verb} --help'."
+    see = f" See '{error.ctx.command_path} --help'." if error.ctx else ""
+    if hasattr(error, "possibilities"):
+        return f"unknown flag '{error.option_name}'{_meant(error)}{see}"
+    return f"{said[0].lower()}{said[1:]}.{see}"
+
+
+def _meant(error: Any) -> str:
+    """Without the dashes, which make all flags look alike."""
+    known = {name.lstrip("-"): name for param in error.ctx.command.params for name in param.opts}
+    close = difflib.get_close_matches(error.option_name.lstrip("-"), known, n=1)
+    return f": did you mean '{known[close[0]]}'?" if close else "."

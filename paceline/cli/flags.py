@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -51,6 +52,9 @@ PANELS = {
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
 }
 
+SHORT = {"workers": "-n"}
+METAVARS = {"data_dir": "DIR", "host": "ADDRESS"}
+
 NAMES: dict[str, Iterable[str]] = {
     "task": TASKS,
     "data": DATA,
@@ -59,8 +63,13 @@ NAMES: dict[str, Iterable[str]] = {
 }
 
 
-def spec_flags(*fields: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Gives a verb a flag for each of these fields; its `given` holds those the user set."""
+def spec_flags(
+    *fields: str, usual: Mapping[str, object] = MappingProxyType({})
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Gives a verb a flag for each of these fields; its `given` holds those the user set.
+
+    `usual` is what help tells of fields for which the verb has a default of its own.
+    """
 
     def decorate(verb: Callable[..., None]) -> Callable[..., None]:
         @wraps(verb)
@@ -74,7 +83,7 @@ def spec_flags(*fields: str) -> Callable[[Callable[..., None]], Callable[..., No
         at = next((i for i, p in enumerate(parameters) if p.kind is p.KEYWORD_ONLY), None)
         parameters[at:at] = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name)
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=_option(name, usual)
             )
             for name in fields
         ]
@@ -102,23 +111,28 @@ def _kinds(name: str) -> tuple[Any, ...]:
     return (annotation,) if isinstance(annotation, type) else get_args(annotation)
 
 
-def _option(name: str) -> Any:
+def _option(name: str, usual: Mapping[str, object]) -> Any:
     kinds = _kinds(name)
-    panel = next((title for title, names in PANELS.items() if name in names), "More")
-    told = {"help": _help(name), "rich_help_panel": panel, "show_default": False}
+    told: dict[str, Any] = {
+        "help": _help(name, usual),
+        "rich_help_panel": next((title for title, names in PANELS.items() if name in names), None),
+    }
     if bool in kinds:
         return Annotated[bool | None, typer.Option(f"{flag(name)}/--no-{flag(name)[2:]}", **told)]
     metavar = "INT" if int in kinds else "NUMBER" if float in kinds else "NAME"
-    return Annotated[str | None, typer.Option(flag(name), metavar=metavar, **told)]
+    spellings = [flag(name), SHORT[name]] if name in SHORT else [flag(name)]
+    told["metavar"] = METAVARS.get(name, metavar)
+    return Annotated[str | None, typer.Option(*spellings, **told)]
 
 
-def _help(name: str) -> str:
+def _help(name: str, usual: Mapping[str, object]) -> str:
     """The field's own description, the names it knows, and what holds where it is not given."""
     field = RunSpec.model_fields[name]
-    told = field.description or ""
-    if name in NAMES:
-        told += ": " + ", ".join(NAMES[name])
-    elif get_origin(field.annotation) is Literal:
-        told += ": " + ", ".join(get_args(field.annotation))
-    default = "the task's own" if name in OPEN else field.default
-    return told if default is None or default is False else f"{told} (default: {default})"
+    known = NAMES.get(name, ())
+    if get_origin(field.annotation) is Literal:
+        known = get_args(field.annotation)
+    default = usual.get(name, "the task's own" if name in OPEN else field.default)
+    notes = [", ".join(known)] if known else []
+    if default is not None and default is not False:
+        notes.append(f"default: {default}")
+    return f"{field.description} ({'; '.join(notes)})" if notes else str(field.description)

@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import metadata
-from typing import Annotated, Any
+from io import TextIOWrapper
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
+from paceline import __version__
 from paceline.cli.demo import demo
-from paceline.cli.failures import INTERRUPTED, UsageError, plainly, tell
+from paceline.cli.failures import FAILED, INTERRUPTED, UsageError, plainly, tell
+from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
 from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.show import show
 from paceline.errors import UnknownName
 
-
-class Verbs(TyperGroup):
-    """The verbs; an unknown one is told as any unknown name is."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.commands:
-            raise UnknownName("verb", args[0], self.commands)
-        return super().resolve_command(ctx, args)
-
-
 app = typer.Typer(
     cls=Verbs,
     add_completion=False,
-    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -39,7 +29,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True)
 def paceline(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="print the version and end")] = False,
+    version: Annotated[bool, typer.Option("--version", help="tell the version")] = False,
 ) -> None:
     """Train a model on many workers, and see what that bought.
 
@@ -48,28 +38,29 @@ def paceline(
     $ paceline show last
     """
     if version:
-        typer.echo(f"paceline {metadata.version('paceline')}")
+        typer.echo(f"paceline {__version__}")
     elif ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
 
 
-app.command()(plainly(demo))
-app.command()(plainly(run))
-app.command()(plainly(runs))
-app.command()(plainly(show))
+for verb in (demo, run, runs, show):
+    app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
-app.command(context_settings={"allow_interspersed_args": False})(plainly(launch))
+app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The whole command line; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without '–' still gets its tables
     try:
         code = app(arguments, prog_name="paceline", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read us has enough; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return FAILED
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     except (UsageError, UnknownName) as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from paceline import env
-from paceline.cli.flags import TELLING, Debug, Json, Out, Quiet, spec_flags
+from paceline.cli.flags import Debug, Json, Out, Quiet, spec_flags
 from paceline.cli.outcome import tell_run
 from paceline.cli.telling import observer
 from paceline.spec import RunSpec, read_toml
@@ -45,5 +45,5 @@ def run(
     from paceline.api import execute
 
     root = out or env.runs_dir()
-    done = execute(wanted, out=root, observer=observer(quiet=quiet), debug=debug)
+    done = execute(wanted, out=root, observer=observer(quiet=quiet))
     tell_run(done, root, as_json=json, quiet=quiet)

@@ -52,7 +52,8 @@ class FromTorch:
     """A map-style torch Dataset as Samples, collated as torch's DataLoader would."""
 
     def __init__(self, dataset: torch.utils.data.Dataset[Any]) -> None:
-        if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+        addressed = hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")
+        if not addressed or isinstance(dataset, torch.utils.data.IterableDataset):
             raise DataError(
                 f"{type(dataset).__name__} is not a map-style data set: "
                 "it needs __len__ and __getitem__."

@@ -97,6 +97,11 @@ def leased(order: Order, batch: int, leases: Iterable[Lease]) -> Iterator[Lot]:
             )
 
 
+def no_rows(count: int) -> Rows:
+    """Stands for `count` samples whose rows nobody asked for."""
+    return np.broadcast_to(np.int64(-1), (count,))
+
+
 def rounds(samples: int, batch: int, workers: int) -> int:
     """Steps each worker takes in an epoch of slices."""
     return -(-samples // (batch * workers))

@@ -12,9 +12,10 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Gradient, Outcome, Post
+from paceline.exchange.base import Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import chunks, make_rule
 from paceline.transport.sockets import PATIENCE
@@ -36,9 +37,7 @@ class AllReduce:
         self._grad, self._stop = self._sum[:-1], self._sum[-1:]
         if post.workers > 1:
             host, _, port = post.meeting.rpartition(":")
-            store = dist.TCPStore(
-                host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE)
-            )
+            store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE))
             backend = "nccl" if replica.device.type == "cuda" else "gloo"
             self._guarded(
                 lambda: dist.init_process_group(
@@ -66,17 +65,24 @@ class AllReduce:
             self.received += moved
         reduced = time.perf_counter()
         self._version += 1
-        flat = self._replica.flat
-        with torch.no_grad():
-            for at in self._chunks:
-                part = flat[at]
-                self._rule.step(part, part, self._grad[at], at, gradient.lr, self._version)
+        self._apply(gradient.lr)
         return Outcome(
             exchange=reduced - began,
             update=time.perf_counter() - reduced,
             version=self._version,
             stop=bool(self._stop.item()),
         )
+
+    def _apply(self, lr: float) -> None:
+        if self._post.apply is not None:
+            self._replica.scatter(self._grad)
+            self._post.apply()
+            return
+        flat = self._replica.flat
+        with torch.no_grad():
+            for at in self._chunks:
+                part = flat[at]
+                self._rule.step(part, part, self._grad[at], at, lr, self._version)
 
     def _guarded(self, act: Callable[[], object]) -> None:
         try:
@@ -91,3 +97,6 @@ class AllReduce:
     def close(self) -> None:
         if self._post.workers > 1 and dist.is_initialized():
             dist.destroy_process_group()
+
+    def hosted(self) -> list[Hosted]:
+        return []

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from paceline.server.rules import Hyper
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from paceline.exchange.replica import Replica
@@ -40,8 +42,11 @@ class Outcome(NamedTuple):
 class Exchange(Protocol):
     """One worker's end of a strategy. Bytes are counted in `sent` and `received`."""
 
-    sent: int
-    received: int
+    @property
+    def sent(self) -> int: ...
+
+    @property
+    def received(self) -> int: ...
 
     def start(self, replica: Replica) -> None:
         """Meet the others; on return the replica holds the shared first parameters."""
@@ -56,6 +61,21 @@ class Exchange(Protocol):
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
 
+    def hosted(self) -> list[Hosted]:
+        """What the servers did that live inside this worker."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosted:
+    """A server without a process of its own, and what it did."""
+
+    server: int
+    applied: int
+    sent: int
+    received: int
+    update: float = 0.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
@@ -66,9 +86,12 @@ class Post:
     rule: str
     hyper: Hyper
     secret: bytes = b""
-    transport: str = ""
-    servers: tuple[tuple[str, str, int, int], ...] = ()  # role, address, start, stop
+    shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
+    addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
     meeting: str = ""  # host:port where workers meet for all-reduce
-    params: Tensor | None = None  # [places, size] in shared memory
-    grads: Tensor | None = None  # [workers, size] in shared memory
-    place: int = 0
+    board: int | None = None  # shared memory of the strategies that use it, as file and tensors
+    params: Tensor | None = None  # [places, size]
+    grads: Tensor | None = None  # [workers, size]
+    state: Tensor | None = None  # [states, size] of the update rule
+    spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
+    apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies

@@ -6,9 +6,9 @@ import time
 
 import torch
 
-from paceline.exchange.base import Gradient, Outcome, Post
+from paceline.exchange.base import Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import chunks, make_rule
+from paceline.server.rules import make_rule
 
 
 class Local:
@@ -23,25 +23,34 @@ class Local:
 
     def start(self, replica: Replica) -> None:
         self._replica = replica
+        self._pieces = replica.pieces(0, replica.size)
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper)
 
     def step(self, gradient: Gradient) -> Outcome:
         began = time.perf_counter()
         self._version += 1
+        if self._post.apply is not None:
+            self._post.apply()
+            return self._outcome(began, gradient)
         flat = self._replica.flat
+        grads = self._replica.flat_gradients()
         with torch.no_grad():
-            for span, grad in self._replica.gradients():
-                for at in chunks(span.start, span.stop):
+            for parameter, at, inside in self._pieces:
+                if (grad := grads[parameter]) is not None:
                     part = flat[at]
-                    piece = grad[at.start - span.start : at.stop - span.start]
-                    self._rule.step(part, part, piece, at, gradient.lr, self._version)
+                    self._rule.step(part, part, grad[inside], at, gradient.lr, self._version)
         self._replica.clear()
-        return Outcome(
-            update=time.perf_counter() - began, version=self._version, stop=gradient.stopping
-        )
+        return self._outcome(began, gradient)
+
+    def _outcome(self, began: float, gradient: Gradient) -> Outcome:
+        update = time.perf_counter() - began
+        return Outcome(update=update, version=self._version, stop=gradient.stopping)
 
     def finish(self) -> None:
         pass
 
     def close(self) -> None:
         pass
+
+    def hosted(self) -> list[Hosted]:
+        return []

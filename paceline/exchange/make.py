@@ -7,14 +7,22 @@ from paceline.exchange.catalog import Strategy
 
 
 def make_exchange(strategy: Strategy, post: Post) -> Exchange:
-    if strategy.served:
-        from paceline.exchange.served import Served
-
-        return Served(post)
     if strategy.name == "allreduce":
         from paceline.exchange.allreduce import AllReduce
 
         return AllReduce(post)
-    from paceline.exchange.local import Local
+    if not strategy.served:
+        from paceline.exchange.local import Local
 
-    return Local(post)
+        return Local(post)
+    if post.board is None:
+        from paceline.exchange.served import Served
+
+        return Served(post)
+    if strategy.name == "ps-sync":
+        from paceline.exchange.shared_sync import SharedSync
+
+        return SharedSync(post)
+    from paceline.exchange.shared_async import SharedAsync
+
+    return SharedAsync(post)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from paceline.errors import TaskError
+from paceline.server.rules import chunks
+
+
+class Piece(NamedTuple):
+    """Part `inside` of one parameter, which is part `at` of the flat buffer."""
+
+    parameter: int
+    at: slice
+    inside: slice
 
 
 class Replica:
@@ -71,11 +80,23 @@ class Replica:
                 for view, grad in grads:
                     torch.mul(grad, scale, out=view)
 
-    def gradients(self) -> Iterator[tuple[slice, Tensor]]:
-        """Each parameter's range and its flat gradient, where it has one."""
-        for span, p in zip(self._spans, self.parameters, strict=True):
-            if p.grad is not None:
-                yield span, p.grad.reshape(-1)
+    def scatter(self, flat: Tensor) -> None:
+        """Give every parameter its part of a flat gradient."""
+        for p, view in zip(self.parameters, self.views(flat), strict=True):
+            p.grad = view
+
+    def flat_gradients(self) -> list[Tensor | None]:
+        """Each parameter's gradient in one dimension, or None where the batch did not use it."""
+        return [None if p.grad is None else p.grad.reshape(-1) for p in self.parameters]
+
+    def pieces(self, start: int, stop: int) -> list[Piece]:
+        """A range of the flat buffer in pieces that fit the cache and cross no tensor's border."""
+        found = []
+        for index, span in enumerate(self._spans):
+            for at in chunks(max(start, span.start), min(stop, span.stop)):
+                inside = slice(at.start - span.start, at.stop - span.start)
+                found.append(Piece(index, at, inside))
+        return found
 
     def clear(self) -> None:
         for p in self.parameters:

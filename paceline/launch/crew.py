@@ -81,3 +81,21 @@ class Member:
         if self.failure is not None:
             return 3 if self.failure[0] == "PeerLost" else 1
         return 2
+
+
+def hosted(workers: list[Member], servers: int) -> list[dict[str, Any]]:
+    """Servers that live inside workers, as the live file lists them: server s in worker s mod W."""
+    roles = []
+    for server in range(servers):
+        host = workers[server % len(workers)]
+        told: dict[str, Any] = next(
+            (h for h in host.report.get("hosted", ()) if h["server"] == server), {}
+        )
+        report: dict[str, Any] = {
+            key: told[key] for key in ("applied", "sent", "received") if key in told
+        }
+        if told:
+            report["phases"] = {"update": told["update"]}
+        inside = {"role": f"server-{server}", "inside": host.role, "report": report}
+        roles.append(host.live() | inside)
+    return roles

@@ -1,4 +1,4 @@
-"""The book of leases: which ranges of an epoch are given out. Pure, held by the supervisor alone."""
+"""The book of leases: which ranges of an epoch are given out. Pure; the supervisor holds it."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Nursery:
 
     def messages(self) -> list[dict[str, Any]] | None:
         """What has been reported: births and exits. None once the nursery is gone."""
-        found = []
+        found: list[dict[str, Any]] = []
         while True:
             try:
                 body = self._sock.recv(MAX_MESSAGE, socket.MSG_DONTWAIT)
@@ -185,11 +185,10 @@ def _become(
         os.close(wake_write)
         control.close()
         log = fds.pop("log")
-        os.dup2(log, 1)
+        os.dup2(fds.pop("stdout", log), 1)
         os.dup2(log, 2)
         os.close(log)
-        sys.stdout = open(1, "w", buffering=1, closefd=False)
-        sys.stderr = open(2, "w", buffering=1, closefd=False)
+        sys.stdout, sys.stderr = (os.fdopen(fd, "w", 1, closefd=False) for fd in (1, 2))
         gc.unfreeze()
 
         from paceline.launch.role import play

@@ -16,20 +16,23 @@ from paceline.types import Facts
 LARGE = 2_000_000
 
 
-def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int) -> RunSpec:
-    """Fill what was left open; refuse what the data or the models do not allow."""
+def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -> RunSpec:
+    """Fill what was left open; refuse what the data or the models do not allow.
+
+    A loop of the user's own takes its samples itself.
+    """
     first = facts[0]
     for index, other in enumerate(facts):
         if (other.parameters, other.samples) != (first.parameters, first.samples):
             raise RequestError(
-                f"worker-{index} has {other.parameters:,} parameters and {other.samples:,} samples, "
-                f"worker-0 {first.parameters:,} and {first.samples:,}: "
+                f"worker-{index} has {other.parameters:,} parameters and {other.samples:,} samples,"
+                f" worker-0 {first.parameters:,} and {first.samples:,}: "
                 "a task must build the same model and data in every worker."
             )
     batch = spec.batch or first.batch
-    if first.samples < 1:
+    if first.samples < 1 and not own_loop:
         raise SpecError(["the task's data has no training samples."])
-    if batch > first.samples:
+    if batch > first.samples and not own_loop:
         raise SpecError(
             [
                 f"--batch {batch}: larger than the data, which has {first.samples:,} samples; "
@@ -37,6 +40,7 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int) -> RunSpec:
             ]
         )
     changes: dict[str, Any] = {
+        "data": spec.data or first.data or None,
         "batch": batch,
         "lr": spec.lr or first.lr,
         "optimizer": spec.optimizer or first.optimizer,
@@ -48,9 +52,7 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int) -> RunSpec:
         many = first.parameters >= LARGE
         changes["servers"] = spec.servers or (min(spec.workers, cores) if many else 1)
         if changes["servers"] > first.parameters:
-            raise SpecError(
-                [f"--servers {changes['servers']}: more than the model's parameters."]
-            )
+            raise SpecError([f"--servers {changes['servers']}: more than the model's parameters."])
     return spec.with_(**changes)
 
 
@@ -67,6 +69,6 @@ def check_memory(floats: int) -> None:
     need, free = floats * memory.FLOAT_BYTES, psutil.virtual_memory().available
     if need > free:
         raise RunFailed(
-            f"shared memory for this run needs {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free; "
-            "use fewer workers or a smaller model."
+            f"this run needs {need / 1e9:.1f} GB of shared memory and {free / 1e9:.1f} GB are free;"
+            " use fewer workers or a smaller model."
         )

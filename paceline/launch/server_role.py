@@ -11,7 +11,6 @@ from paceline.measure.clock import Clock
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.serve import Desk, Tally, serve
 from paceline.server.table import Table
-from paceline.transport import memory
 from paceline.transport.control import Control
 from paceline.transport.sockets import listen
 from paceline.types import Progress, record
@@ -20,18 +19,13 @@ from paceline.types import Progress, record
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
     """Serve the range [start, stop) of the flat parameters."""
     start, stop = assignment["start"], assignment["stop"]
-    workers, size = assignment["workers"], assignment["size"]
+    workers = assignment["workers"]
     gate = make_gate(assignment["gate"], workers)
-    shared = "params" in fds
-    if shared:
-        slots = memory.floats(fds["params"], (gate.places, size))[:, start:stop]
-        grads = memory.floats(fds["grads"], (workers, size))[:, start:stop]
-    else:
-        slots = torch.empty(gate.places, stop - start)
-        grads = torch.empty(workers, stop - start)
+    slots = torch.empty(gate.places, stop - start)
+    grads = torch.empty(workers, stop - start)
     rule = make_rule(assignment["rule"], stop - start, Hyper.of(assignment["hyper"]))
     tally = Tally()
-    desk = Desk(Table(slots, rule), gate, grads, not shared, tally)
+    desk = Desk(Table(slots, rule), gate, grads, tally)
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import PacelineError, RequestError, RoleDied, RunFailed, revive
-from paceline.launch.crew import LOG_LINES, Member
+from paceline.errors import Interrupted, PacelineError, RequestError, RoleDied, RunFailed, revive
+from paceline.exchange.layout import layout
+from paceline.launch.crew import LOG_LINES, Member, hosted
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
 from paceline.launch.placement import (
@@ -39,11 +40,14 @@ from paceline.server.shards import cut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
+from paceline.transport.board import size_board
 from paceline.transport.control import Control, Message, pair
 from paceline.types import Event, Facts, Observer, Progress
 
 SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
+SHARED = ("board", "params", "grads", "state")
+SPIN = 0.0002  # seconds a worker with a core to itself looks for the others before it sleeps
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
 
 
@@ -54,6 +58,7 @@ class Work:
     task: bytes | None = None  # a task object by value
     script: Path | None = None
     arguments: tuple[str, ...] = ()
+    echo: int | None = None  # where to show what worker-0's script prints
 
 
 class Supervisor:
@@ -73,6 +78,7 @@ class Supervisor:
         self._segments: dict[str, int] = {}
         self._scores = ScoreBook()
         self._leases: LeaseBook | None = None
+        self._shards: list[tuple[int, int]] = []
         self._selector = selectors.DefaultSelector()
         self._state = "starting"
         self._next_sample = 0.0
@@ -134,7 +140,7 @@ class Supervisor:
     def _worker_segments(self) -> tuple[str, ...]:
         served = self._spec.kind.served and self._spec.transport != "tcp" and memory.available()
         return (
-            *(("params", "grads") if served else ()),
+            *(SHARED if served else ()),
             *(("snapshot",) if self._spec.evaluator else ()),
             *(("task",) if self._work.task is not None else ()),
         )
@@ -158,7 +164,9 @@ class Supervisor:
     ) -> None:
         ours, theirs = pair()
         log = os.open(
-            self._folder.log_path(role), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
+            self._folder.log_path(role),
+            os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC,
+            0o644,
         )
         member = Member(role, kind, index, place, Control(ours))
         self._crew[role] = member
@@ -183,6 +191,8 @@ class Supervisor:
         }
         fds = {"control": theirs.fileno(), "log": log}
         fds |= {name: self._segment(name) for name in segments}
+        if role == "worker-0" and self._work.echo is not None:
+            fds["stdout"] = self._work.echo
         try:
             self._nursery.fork(assignment, fds)
         except OSError as wrong:
@@ -194,9 +204,10 @@ class Supervisor:
     def _resolve(self) -> RunSpec:
         facts = [m.facts for m in self._workers() if m.facts is not None]
         self._facts: Facts = facts[0]
-        self._spec = spec = resolve(self._spec, facts, len(self._cores))
+        own_loop = self._work.script is not None
+        self._spec = spec = resolve(self._spec, facts, len(self._cores), own_loop)
         self._folder.write_resolved(spec, self._facts)
-        if spec.kind.samples == "leases":
+        if spec.kind.samples == "leases" and not own_loop:
             batches = spec.steps * spec.workers if spec.steps else None
             self._leases = LeaseBook(
                 self._facts.samples, spec.batch or 1, spec.workers, spec.epochs, batches
@@ -207,60 +218,60 @@ class Supervisor:
         spec, size = self._spec, self._facts.parameters
         if not spec.kind.served:
             return
-        from paceline.exchange.gates import make_gate
-
-        self._gate = make_gate(spec.kind.gate, spec.workers)
-        shared = spec.transport == "shm"
-        if shared:
-            check_memory((self._gate.places + spec.workers) * size)
-            memory.size_segment(self._segment("params"), self._gate.places * size)
-            memory.size_segment(self._segment("grads"), spec.workers * size)
-        for index, (start, stop) in enumerate(cut(size, spec.servers or 1)):
-            role = f"server-{index}"
+        self._shards = cut(size, spec.servers or 1)
+        if spec.transport == "shm":
+            self._share(size)
+            return
+        for index, (start, stop) in enumerate(self._shards):
             port = spec.port + index if spec.port else 0
-            unix = f"unix://paceline-{self._folder.name}-{os.getpid()}-{role}"
             self._fork(
-                role,
+                f"server-{index}",
                 "server",
                 index,
                 place_server(),
-                ("params", "grads") if shared else (),
+                (),
                 start=start,
                 stop=stop,
-                size=size,
                 workers=spec.workers,
                 gate=spec.kind.gate,
                 rule=spec.optimizer,
-                hyper=spec.model_dump(include={"momentum", "weight_decay"}),
-                address=unix if shared else f"tcp://{spec.host}:{port}",
+                hyper=self._hyper(),
+                address=f"{spec.host}:{port}",
             )
+
+    def _share(self, size: int) -> None:
+        """Give the segments their sizes: over shared memory the workers are the servers."""
+        spec = self._spec
+        need = layout(spec.kind, spec.workers, len(self._shards), spec.optimizer or "sgd")
+        check_memory(need.copies * size)
+        memory.size_segment(self._segment("params"), need.params * size)
+        memory.size_segment(self._segment("grads"), need.grads * size)
+        memory.size_segment(self._segment("state"), need.state * size)
+        size_board(self._segment("board"), need.board)
+
+    def _hyper(self) -> dict[str, float]:
+        """What the update rule needs: from the spec, or from the optimizer of a user's loop."""
+        return self._spec.model_dump(include={"momentum", "weight_decay"}) | self._facts.hyper
 
     def _send_roster(self) -> None:
         spec = self._spec
-        ranges = cut(self._facts.parameters, spec.servers or 1)
-        servers = [
-            {"role": m.role, "address": m.address, "start": a, "stop": b}
-            for m, (a, b) in zip(self._servers(), ranges, strict=False)
-        ]
         meeting = next((m.facts.rendezvous for m in self._workers() if m.facts), "")
+        alone = spec.workers <= len(self._cores)
         for member in self._workers():
-            served = spec.kind.served
             member.control.send(
                 "roster",
                 spec=spec.model_dump(),
-                servers=servers,
-                transport=spec.transport if served else "",
+                shards=self._shards,
+                addresses=[m.address for m in self._servers()],
                 secret=self._secret.hex(),
                 meeting=meeting,
-                places=self._gate.places if served else 0,
-                place=self._gate.place(member.index) if served else 0,
+                hyper=self._hyper(),
+                spin=SPIN if alone else 0.0,
             )
 
     # Hearing.
 
-    def _until(
-        self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True
-    ) -> bool:
+    def _until(self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True) -> bool:
         """Turn until all of them are that far; False if the run was asked to stop before."""
         order = ("starting", "ready", "trained", "done", "gone")
 
@@ -388,14 +399,17 @@ class Supervisor:
         self._folder.append_resources(self._sampler.sample(living, traffic))
 
     def _write_live(self) -> None:
-        self._folder.write_live(self._state, os.getpid(), [m.live() for m in self._crew.values()])
+        roles = [m.live() for m in self._crew.values()]
+        if self._shards and not self._servers():
+            roles += hosted(self._workers(), len(self._shards))
+        self._folder.write_live(self._state, os.getpid(), roles)
 
     # Ending.
 
     def _check(self) -> None:
         """Raise if a role has failed, after a moment in which a better cause may show."""
         if self._stopping.insisted:
-            raise RunFailed("stopped at once, by a second interrupt.")
+            raise Interrupted("ended at once, by a second interrupt.")
         if not any(m.failed for m in self._crew.values()):
             return
         deadline = self._clock.now() + ECHO
@@ -432,7 +446,9 @@ class Supervisor:
                 if reports is None:
                     return
                 for report in reports:
-                    with contextlib.suppress(PacelineError):  # a full disk does not keep roles alive
+                    with contextlib.suppress(
+                        PacelineError
+                    ):  # a full disk does not keep roles alive
                         self._hear_nursery(report)
 
     def _close(self, status: str) -> None:

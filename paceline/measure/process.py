@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 # psutil tells start times by the wall clock, which may be set while a process lives;
 # the kernel does not hand out the same pid twice within so few seconds.

@@ -47,7 +47,10 @@ class Throughput:
 
 def durations(steps: npt.NDArray[np.void]) -> npt.NDArray[np.float64]:
     """Seconds each step took: its phases together."""
-    return np.sum([steps[phase] for phase in PHASES], axis=0, dtype=np.float64)
+    total: npt.NDArray[np.float64] = np.zeros(len(steps))
+    for phase in PHASES:
+        total += steps[phase]
+    return total
 
 
 def throughput(workers: Sequence[npt.NDArray[np.void]]) -> Throughput:

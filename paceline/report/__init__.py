@@ -1,1 +1,1 @@
-"""What a run looks like to a person: terminal tables, live lines, plain sentences. No torch here."""
+"""What a run looks like to a person: tables, live lines, plain sentences. No torch here."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from paceline.report.summary import summarise
 from paceline.report.words import Summary
 from paceline.store.folder import RunFolder
 from paceline.store.listing import list_runs
@@ -21,13 +20,13 @@ def comparable_single(run: RunFolder, root: Path) -> Summary | None:
     if run.spec.strategy == "single":
         return None
     for entry in list_runs(root):
-        if entry.strategy == "single" and entry.state == "done":
+        if entry.strategy == "single" and entry.state == "done" and entry.samples_per_second:
             base = RunFolder(entry.path)
             if _work(base) == _work(run):
-                return summarise(base)
+                return base.read_result()
     return None
 
 
 def _work(run: RunFolder) -> tuple[object, ...]:
-    spec = run.spec
-    return (run.read_spec()["host"]["name"], *(getattr(spec, name) for name in WORK))
+    host, spec = run.read_spec().get("host") or {}, run.spec
+    return (host.get("name"), *(getattr(spec, name) for name in WORK))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rich.console import RenderableType
 
-from paceline.report.layout import Column, Fitting, table
+from paceline.report.layout import Column, Fitting, stacked, table
 from paceline.report.published import PublishedRole, published_softmax
 from paceline.report.words import NONE, Summary, number, percent
 
@@ -40,8 +40,11 @@ def beside_published(summaries: Iterable[Summary]) -> RenderableType:
             Column(title=title, unit=unit, cells=[our(role) for _, role in rows]),
             Column(title="2019", cells=cells, style="dim"),
         ]
-    kept = (pairs, pairs[:-2], pairs[:-4])
-    return Fitting(*(table([*names, *some], groups=strategies) for some in kept))
+
+    def grid(some: list[Column]) -> RenderableType:
+        return table([*names, *some], groups=strategies)
+
+    return Fitting(grid(pairs), stacked(grid(pairs[:6]), grid(pairs[6:])))
 
 
 def _once(names: list[str]) -> list[str]:
@@ -51,5 +54,8 @@ def _once(names: list[str]) -> list[str]:
 
 def _traffic(role: Summary) -> float | None:
     """Bytes that crossed the transport, both ways, as the published tables count a network."""
-    moved, seconds = (role.get("sent_mb") or 0) + (role.get("received_mb") or 0), role.get("seconds")
+    moved, seconds = (
+        (role.get("sent_mb") or 0) + (role.get("received_mb") or 0),
+        role.get("seconds"),
+    )
     return 8 * moved / seconds if moved and seconds else None

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich import box
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    JustifyMethod,
+    RenderableType,
+    RenderResult,
+)
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -58,6 +65,13 @@ def table(columns: Iterable[Column], *, groups: Sequence[str] = ()) -> Table:
 
 def _cell(text: str) -> Text:
     return Text(text, style="dim" if text == NONE else "")
+
+
+def stacked(*parts: RenderableType | None) -> RenderableType:
+    """The parts there are, one below the other with a blank line between."""
+    shown = [part for part in parts if part is not None]
+    spaced = [each for part in shown for each in (Text(), part)]
+    return Group(*spaced[1:])
 
 
 class Fitting:

@@ -17,11 +17,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from paceline.report.tables import ROUTINE, event_line
+from paceline.report.tables import event_line
 from paceline.report.words import many, number, percent, short
 from paceline.types import Event, Progress, Score, record
 
 REFRESH = 8  # times a second
+WIDE = 100  # columns from which there is room for everything
 WINDOW = 2.0  # seconds over which a rate is taken
 
 
@@ -57,7 +58,7 @@ def harmless(
     """A terminal that went away must not end the training: the display gives up instead."""
 
     @wraps(method)
-    def guarded(self: Live, *args: Told.args, **kwargs: Told.kwargs) -> None:
+    def guarded(self: Live, /, *args: Told.args, **kwargs: Told.kwargs) -> None:
         if self.over:
             return
         try:
@@ -72,13 +73,19 @@ class Live:
     """An observer that draws on a terminal; elsewhere it tells only the events that matter.
 
     It has no thread: it redraws when it is told something, so it never outlives the run, and a
-    display that stands still means a run that reports nothing.
+    display that stands still means a run that reports nothing. Without `draw` it tells events
+    alone, for runs that write to the same terminal themselves.
     """
 
     def __init__(
-        self, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        console: Console | None = None,
+        *,
+        draw: bool = True,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.console = console or Console(file=sys.stderr, highlight=False)
+        self.draws = draw and self.console.is_terminal
         self.clock = clock
         self.lines: dict[str, Line] = {}
         self.screen: Screen | None = None
@@ -87,7 +94,7 @@ class Live:
 
     @harmless
     def event(self, event: Event) -> None:
-        if event.kind not in ROUTINE:
+        if event.kind != "failed":  # raised as well, and told by whoever catches it
             self.console.print(Text(event_line(record(event)), style="yellow"), soft_wrap=True)
 
     @harmless
@@ -97,8 +104,10 @@ class Live:
 
     @harmless
     def score(self, score: Score) -> None:
-        line = self.lines.setdefault(score.role, Line())
-        line.accuracy = score.values.get("accuracy", line.accuracy)
+        workers = [role for role in self.lines if role.startswith("worker-")]
+        for role in [score.role] if score.role else workers:  # no role: all share the parameters
+            line = self.lines.setdefault(role, Line())
+            line.accuracy = score.values.get("accuracy", line.accuracy)
         self._draw()
 
     def close(self) -> None:
@@ -111,7 +120,7 @@ class Live:
 
     def _draw(self) -> None:
         now = self.clock()
-        if not self.console.is_terminal or now - self.drawn < 1 / REFRESH:
+        if not self.draws or now - self.drawn < 1 / REFRESH:
             return
         self.drawn = now
         if self.screen is None:
@@ -127,25 +136,29 @@ class Live:
         self.screen.update(self._lines(), refresh=True)
 
     def _lines(self) -> RenderableType:
-        wide = self.console.width >= 100
+        wide = self.console.width >= WIDE
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="cyan", no_wrap=True)
         grid.add_column(width=30 if wide else 12)
-        for _ in range(4):
-            grid.add_column(justify="right", no_wrap=True)
-        for role, line in sorted(self.lines.items()):
-            grid.add_row(role, *_cells(line, wide))
+        for least in (0, 18, 11, 7):  # so that columns stand still while numbers grow
+            grid.add_column(justify="right", no_wrap=True, min_width=least)
+        for role in sorted(self.lines, key=lambda name: (name.rpartition("-")[0], len(name), name)):
+            grid.add_row(role, *_cells(self.lines[role], wide))
         return grid
 
 
 def _cells(line: Line, wide: bool) -> list[RenderableType]:
     at = line.progress
+    bar: RenderableType = ""
+    steps = many(at.step, "step") if at.step else ""
     if at.steps:
-        bar: RenderableType = ProgressBar(total=at.steps, completed=at.step, finished_style="green")
-        steps = f"{number(at.step)}/{number(at.steps)}" + (f" epoch {at.epoch}" if wide else "")
-    else:
-        bar, steps = Text(), many(at.step, "step") if at.step else ""
-    loss = f"loss {at.loss:.4f}" if at.loss is not None else ""
-    accuracy = f"{percent(line.accuracy)} %" if line.accuracy is not None else ""
-    speed = f"{number(line.rate) if wide else short(line.rate)} samples/s" if line.rate else ""
+        bar = ProgressBar(total=at.steps, completed=at.step)
+        steps = f"{number(at.step)}/{number(at.steps)}" + (f" epoch {at.epoch + 1}" if wide else "")
+    speed = ""
+    if line.rate:
+        speed = f"{number(line.rate) if wide else short(line.rate)} samples/s"
+    elif moved := at.sent + at.received:
+        speed = f"{number(moved / 1e6)} MB moved"
+    loss = "" if at.loss is None else f"loss {at.loss:.4f}"
+    accuracy = "" if line.accuracy is None else f"{percent(line.accuracy)} %"
     return [bar, steps, speed, loss, accuracy]

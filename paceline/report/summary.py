@@ -83,7 +83,9 @@ def _read(folder: RunFolder) -> _Records:
 
 
 def _seconds(records: _Records) -> dict[str, float | None]:
-    stamps = [each.time for each in (*records.events, *records.scores, *records.resources)]
+    stamps = [event.time for event in records.events]
+    stamps += [score.time for score in records.scores]
+    stamps += [sample.time for sample in records.resources]
     stamps += [float(steps["time"][-1]) for steps in records.steps.values()]
     begin, end = records.training or (None, None)
     return {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from paceline.diagnose.scaling import efficiency, speedup
-from paceline.report.layout import Column, Fitting, render, table
+from paceline.diagnose.scaling import Ratio, efficiency, speedup
+from paceline.report.layout import Column, Fitting, render, stacked, table
 from paceline.report.words import (
     NONE,
     Summary,
@@ -20,51 +20,69 @@ from paceline.report.words import (
     number,
     percent,
     rate,
+    share,
     short,
     times,
 )
+from paceline.store.listing import RunEntry
+from paceline.tasks.catalog import BUILT_IN, DEFAULT_DATA
 from paceline.types import PHASES
 
-__all__ = ["comparison", "events", "header", "headline", "render", "report", "run_table", "verdict"]
+__all__ = [
+    "comparison",
+    "event_line",
+    "events",
+    "header",
+    "headline",
+    "render",
+    "report",
+    "run_table",
+    "runs_table",
+    "verdict",
+]
 
 
 def report(summary: Summary) -> RenderableType:
-    """Everything the terminal tells of a finished run."""
-    parts = [header(summary), Text(), run_table(summary), Text(), headline(summary)]
-    parts += [part for part in (verdict(summary), events(summary)) if part is not None]
-    return Group(*parts)
+    """Everything the terminal tells of a run, except what it gained over another."""
+    parts = (run_table(summary), headline(summary), verdict(summary), events(summary))
+    return stacked(header(summary), *parts)
 
 
 def header(summary: Summary) -> Text:
     """`softmax on mnist · ps-async · 3 workers, 1 server · shm · batch 200 · lr 0.5`"""
     spec = summary["spec"]
-    data = f" on {spec['data']}" if spec.get("data") else ""
-    crew = many(spec["workers"], "worker")
+    what = _task(spec["task"])
+    data = spec.get("data") or (DEFAULT_DATA if spec["task"] in BUILT_IN else None)
+    if data:
+        what += f" on {data}"
+    facts = [spec["strategy"], many(spec["workers"], "worker")]
     if spec.get("servers"):
-        crew += ", " + many(spec["servers"], "server")
-    facts = [spec["strategy"], crew]
-    if spec.get("servers") and spec.get("transport"):
+        facts[-1] += ", " + many(spec["servers"], "server")
         facts.append(spec["transport"])
     facts += [f"{name} {spec[name]:g}" for name in ("batch", "lr") if spec.get(name) is not None]
-    return Text.assemble((spec["task"] + data, "bold"), *(f" · {fact}" for fact in facts))
+    return Text.assemble((what, "bold"), *(f" · {fact}" for fact in facts))
+
+
+def _task(name: str | None) -> str:
+    """A task of the user's own by its class alone, without the path to it."""
+    return name.rpartition(":")[2] if name else NONE
 
 
 def headline(summary: Summary) -> Text:
     """`41,230 samples/s (40,900 – 41,600), warm-up 120 steps dropped; accuracy 92.31 %; 7.4 s`"""
     throughput, seconds = summary["throughput"], summary["seconds"]
+    accuracy = summary["quality"].get("accuracy")
     told = rate(throughput)
     if throughput.get("warmup_steps"):
         told += f", warm-up {many(throughput['warmup_steps'], 'step')} dropped"
-    parts = [told]
-    accuracy = summary["quality"].get("accuracy")
     if accuracy is not None:
-        parts.append(f"accuracy {percent(accuracy)} %")
+        told += f"; accuracy {percent(accuracy)} %"
     if seconds.get("to_target") is not None:
-        parts.append(f"target reached after {duration(seconds['to_target'])}")
-    parts.append(duration(seconds.get("total")))
+        told += f"; target reached after {duration(seconds['to_target'])}"
+    told += f"; {duration(seconds.get('total'))}"
     if summary["status"] != "done":
-        parts.append(f"the run {summary['status']} before its end")
-    return Text("; ".join(parts), style="bold")
+        told += f"; {summary['status']}"
+    return Text(told, style="bold")
 
 
 def verdict(summary: Summary) -> RenderableType | None:
@@ -72,42 +90,38 @@ def verdict(summary: Summary) -> RenderableType | None:
     found = summary.get("verdict") or {}
     if not found.get("sentence"):
         return None
-    advice = [Padding(Text(f"· {line}"), (0, 0, 0, 2)) for line in found.get("advice", ())]
-    return Group(Text(found["sentence"]), *advice)
-
-
-# What every run does; telling it would hide what only this one did.
-ROUTINE = frozenset({"start", "started", "ready", "end", "ended", "done", "stop"})
+    return Group(Text(found["sentence"]), *(Text(f"· {line}") for line in found["advice"]))
 
 
 def events(summary: Summary) -> RenderableType | None:
-    """The events worth telling, with the seconds into the run at which they happened."""
-    told = [event for event in summary.get("events", ()) if event["kind"] not in ROUTINE]
-    if not told:
-        return None
-    return Group(*(Text(event_line(event), style="yellow") for event in told))
+    """What happened on the way, and how many seconds into the run."""
+    lines = [Text(event_line(event), style="yellow") for event in summary.get("events", ())]
+    return Group(*lines) if lines else None
 
 
 def event_line(event: Mapping[str, Any]) -> str:
     """`12.3 s  worker-1  died: signal 9`"""
-    detail = f": {event['detail']}" if event.get("detail") else ""
+    detail = ": " + event["detail"].replace("\n", " ") if event.get("detail") else ""
     return f"{duration(event['time'])}  {event['role']}  {event['kind']}{detail}"
 
 
 def run_table(summary: Summary) -> RenderableType:
     """One row a role: what it did, what it used, where its time went."""
     roles = list(summary["roles"])
-    names = Column(title="role", cells=[role["role"] for role in roles], words=True, style="cyan")
-    use, phases = _use(roles, number), _phases(roles)
-    narrow = _use(roles, short)
-    if all(column.empty for column in phases):
-        return Fitting(table([names, *use]), table([names, *narrow]))
-    apart = table([names, *phases])
+    timed = [role for role in roles if sum((role.get("phases") or {}).values())]
+    used, short_used = ([_names(roles), *_use(roles, told)] for told in (number, short))
+    if not timed:
+        return Fitting(table(used), table(short_used))
+    phases = table([_names(timed), *_phases(timed)])
     return Fitting(
-        table([names, *use, *phases]),
-        Group(table([names, *use]), Text(), apart),
-        Group(table([names, *narrow]), Text(), apart),
+        table([*used, *_phases(roles)]),
+        stacked(table(used), phases),
+        stacked(table(short_used), phases),
     )
+
+
+def _names(roles: Sequence[Summary]) -> Column:
+    return Column(title="role", cells=[role["role"] for role in roles], words=True, style="cyan")
 
 
 def _use(roles: Sequence[Summary], large: Callable[[float | None], str]) -> list[Column]:
@@ -145,6 +159,9 @@ def _phases(roles: Sequence[Summary]) -> list[Column]:
     return columns
 
 
+ITSELF = Ratio(1.0, 0.0, math.inf)  # not measured, so without bounds
+
+
 def comparison(summaries: Iterable[Summary], base: Summary) -> RenderableType:
     """One row a run: how fast and how right it was, and what that is against `base`.
 
@@ -153,23 +170,26 @@ def comparison(summaries: Iterable[Summary], base: Summary) -> RenderableType:
     runs = list(summaries)
     specs = [run["spec"] for run in runs]
     rates = [run["throughput"] for run in runs]
-    gains = [speedup(rate, base["throughput"]) for rate in rates]
-    shares = [efficiency(gain, spec["workers"]) for gain, spec in zip(gains, specs, strict=True)]
-    columns = [
-        Column(title="strategy", cells=[s["strategy"] for s in specs], words=True, style="cyan"),
-        Column(title="workers", cells=[number(s["workers"]) for s in specs]),
-        Column(title="samples/s", cells=[number(r["samples_per_second"]) for r in rates]),
-        Column(title="speedup", cells=[times(gain) for gain in gains]),
-        Column(title="efficiency", unit="%", cells=[_share(share) for share in shares]),
-        Column(title="accuracy", unit="%", cells=[percent(_accuracy(run)) for run in runs]),
-        Column(title="time", unit="s", cells=[_tenths(run["seconds"].get("total")) for run in runs]),
+    gains = [
+        ITSELF if run is base else speedup(run["throughput"], base["throughput"]) for run in runs
     ]
+    parts = [efficiency(gain, spec["workers"]) for gain, spec in zip(gains, specs, strict=True)]
+    right = [percent(run["quality"].get("accuracy")) for run in runs]
+    train = [_tenths(run["seconds"].get("train")) for run in runs]
+    name = Column(title="strategy", cells=[s["strategy"] for s in specs], words=True, style="cyan")
+    crew = Column(title="workers", cells=[number(s["workers"]) for s in specs])
+    speed = Column(title="samples/s", cells=[number(r["samples_per_second"]) for r in rates])
     spread = Column(title="between", cells=[between(r["low"], r["high"]) for r in rates])
-    return Fitting(table([*columns[:3], spread, *columns[3:]]), table(columns))
-
-
-def _share(share: Interval) -> str:
-    return f"{100 * share.value:.0f} ({100 * share.low:.0f}–{100 * share.high:.0f})"
+    gain = Column(title="speedup", cells=[times(gain) for gain in gains])
+    part = Column(title="efficiency", unit="%", cells=[share(part) for part in parts])
+    accuracy = Column(title="accuracy", unit="%", cells=right)
+    time = Column(title="training", unit="s", cells=train)
+    return Fitting(
+        table([name, crew, speed, spread, gain, part, accuracy, time]),
+        table([name, crew, speed, gain, part, accuracy, time]),
+        table([name, speed, gain, part, accuracy]),
+        table([name, speed, gain]),
+    )
 
 
 def runs_table(entries: Sequence[RunEntry]) -> RenderableType:
@@ -177,7 +197,7 @@ def runs_table(entries: Sequence[RunEntry]) -> RenderableType:
     run = Column(title="run", cells=[e.name for e in entries], words=True, style="cyan")
     state = Column(title="state", cells=[e.state for e in entries], words=True)
     what = [
-        Column(title="task", cells=[e.task or NONE for e in entries], words=True),
+        Column(title="task", cells=[_task(e.task) for e in entries], words=True),
         Column(title="strategy", cells=[e.strategy or NONE for e in entries], words=True),
         Column(title="workers", cells=[number(e.workers) for e in entries]),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -50,8 +51,22 @@ def between(low: float | None, high: float | None, digits: int = 0) -> str:
 
 
 def times(ratio: Interval) -> str:
-    """`1.42x (1.35–1.50)`"""
-    return f"{ratio.value:.2f}x ({ratio.low:.2f}–{ratio.high:.2f})"
+    """`1.42x (1.35–1.50)`, without bounds where they are not known."""
+    return _bounded(ratio, "{:.2f}", "x")
+
+
+def share(ratio: Interval) -> str:
+    """`47 (45–50)` of 0.47; the sign stands in the table's header."""
+    return _bounded(ratio, "{:.0%}", "").replace("%", "")
+
+
+def _bounded(ratio: Interval, form: str, unit: str) -> str:
+    if math.isnan(ratio.value):
+        return NONE
+    told = form.format(ratio.value) + unit
+    if math.isinf(ratio.high):
+        return told
+    return f"{told} ({form.format(ratio.low)}–{form.format(ratio.high)})"
 
 
 def many(count: int, thing: str) -> str:
@@ -61,7 +76,9 @@ def many(count: int, thing: str) -> str:
 
 def rate(throughput: Mapping[str, Any]) -> str:
     """`41,230 samples/s (40,900 – 41,600)`"""
-    told = f"{number(throughput.get('samples_per_second'))} samples/s"
+    if not throughput.get("samples_per_second"):  # too short, or a script that did not count them
+        return "samples/s not known"
+    told = f"{number(throughput['samples_per_second'])} samples/s"
     spread = between(throughput.get("low"), throughput.get("high"))
     return told if spread == NONE else f"{told} ({spread})"
 

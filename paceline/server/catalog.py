@@ -1,5 +1,8 @@
 """The update rules by name. No torch here: specs are checked against this."""
 
+# How many numbers a rule keeps for every parameter.
+STATES = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2, "adamw": 2}
+
 RULES: dict[str, str] = {
     "sgd": "plain gradient descent",
     "momentum": "gradient descent with heavy-ball momentum",

@@ -1,4 +1,4 @@
-"""One peer of a server: its half-read frame, its half-sent answers, and whether it is one of ours."""
+"""One peer of a server: its half-read frame, its half-sent answers, whether it is one of ours."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from paceline.errors import UnknownName
-from paceline.server.catalog import RULES
+from paceline.server.catalog import RULES, STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,9 +54,9 @@ class Rule:
 
     states = 0
 
-    def __init__(self, size: int, hyper: Hyper) -> None:
+    def __init__(self, size: int, hyper: Hyper, state: Tensor | None = None) -> None:
         self.hyper = hyper
-        self.state = [torch.zeros(size) for _ in range(self.states)]
+        self.state = torch.zeros(self.states, size) if state is None else state
 
     def step(self, new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:
         """Write `new` from `old` and `grad`; `at` is where they lie in this rule's range."""
@@ -101,7 +101,8 @@ class Adam(Rule):
         first = self.state[0][at].lerp_(g, 1 - h.beta1)
         second = self.state[1][at].mul_(h.beta2).addcmul_(g, g, value=1 - h.beta2)
         size = (second.sqrt() / (1 - h.beta2**t) ** 0.5).add_(h.eps)
-        return (first / size).div_(1 - h.beta1**t)
+        direction: Tensor = (first / size).div_(1 - h.beta1**t)
+        return direction
 
 
 class AdamW(Adam):
@@ -122,13 +123,15 @@ _KINDS: dict[str, type[Rule]] = {
     "adam": Adam,
     "adamw": AdamW,
 }
-assert _KINDS.keys() == RULES.keys()
+assert _KINDS.keys() == RULES.keys() == STATES.keys()
+assert all(kind.states == STATES[name] for name, kind in _KINDS.items())
 
 
-def make_rule(name: str, size: int, hyper: Hyper) -> Rule:
+def make_rule(name: str, size: int, hyper: Hyper, state: Tensor | None = None) -> Rule:
+    """A rule for `size` parameters; `state` is zeroed memory of that size to keep its state in."""
     if name not in _KINDS:
         raise UnknownName("optimizer", name, _KINDS)
-    return _KINDS[name](size, hyper)
+    return _KINDS[name](size, hyper, state)
 
 
 def chunks(start: int, stop: int) -> list[slice]:

@@ -24,6 +24,7 @@ from paceline.server.connection import Connection
 from paceline.server.gate import Decision, Gate, Push
 from paceline.server.table import Table
 from paceline.transport.frames import Frame, Kind
+from paceline.transport.memory import raw
 from paceline.transport.sockets import tune
 
 
@@ -43,14 +44,12 @@ class Desk:
     """Answers frames for one table. Knows nothing of sockets beyond `Connection.send`.
 
     `grads` holds a row a worker: where that worker's gradient is when its PUSH is complete.
-    `inline` says whether payloads travel in frames (TCP) or lie in shared memory already.
     """
 
-    def __init__(self, table: Table, gate: Gate, grads: Tensor, inline: bool, tally: Tally) -> None:
+    def __init__(self, table: Table, gate: Gate, grads: Tensor, tally: Tally) -> None:
         self._table = table
         self._gate = gate
         self._grads = grads
-        self._inline = inline
         self._tally = tally
         self._ready = False
         self._early: list[tuple[Connection, Frame]] = []  # pulls from before there were parameters
@@ -61,11 +60,11 @@ class Desk:
         """Where this frame's payload goes; a length that does not fit is refused unread."""
         if frame.sender >= self._grads.shape[0]:
             raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
+        carries = frame.kind == Kind.INIT or (frame.kind == Kind.PUSH and frame.weight > 0)
+        if frame.length != (self._table.size * 4 if carries else 0):
+            raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
         if frame.length == 0:
             return None
-        nbytes = self._table.size * 4
-        if not self._inline or frame.length != nbytes or frame.kind not in (Kind.INIT, Kind.PUSH):
-            raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
         if frame.kind == Kind.INIT:
             if self._ready:
                 raise WireError("initial parameters were sent a second time.")
@@ -98,6 +97,8 @@ class Desk:
     def _push(self, connection: Connection, frame: Frame) -> None:
         if not self._ready:
             raise WireError("a gradient came before there were parameters.")
+        if frame.version > self._table.version:
+            raise WireError("a gradient names a version that there is not yet.")
         sequence, staleness = self._last.get(frame.sender, (0, 0))
         if frame.sequence <= sequence:  # sent again: answered, not applied
             self._answer(connection, frame, self._gate.place(frame.sender), staleness)
@@ -127,25 +128,16 @@ class Desk:
             self._answer(connection, frame, self._gate.place(worker), self._last[worker][1])
 
     def _answer(self, connection: Connection, frame: Frame, place: int, staleness: int) -> None:
-        payload = raw(self._table.slot(place)) if self._inline else None
+        payload = raw(self._table.slot(place))
         state = Frame(
             Kind.STATE,
             frame.sender,
             frame.sequence,
             self._table.version,
             staleness=staleness,
-            length=len(payload) if payload is not None else 0,
+            length=len(payload),
         )
         connection.send(state, payload)
-        if not self._inline:  # what the worker reads and wrote in place counts as moved
-            self._tally.sent += self._table.size * 4
-            if frame.kind == Kind.PUSH:
-                self._tally.received += self._table.size * 4
-
-
-def raw(tensor: Tensor) -> memoryview:
-    """A tensor's own bytes."""
-    return memoryview(tensor.numpy()).cast("B")
 
 
 def serve(
@@ -174,7 +166,7 @@ def serve(
             if key.fd == wake:
                 next_tick = woke
             elif key.data is None:
-                with contextlib.suppress(BlockingIOError):
+                with contextlib.suppress(OSError):  # gone again, or no descriptor left for it
                     sock, _ = listener.accept()
                     tune(sock)
                     open_.add(Connection(sock, selector, secret, tally))

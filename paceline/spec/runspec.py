@@ -20,7 +20,9 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    task: str = Field("softmax", min_length=1, description="built-in name, module:Class or file.py:Class")
+    task: str = Field(
+        "softmax", min_length=1, description="built-in name, module:Class or file.py:Class"
+    )
     data: str | None = Field(None, description="data set; the task's own where not given")
     data_dir: str | None = Field(None, description="folder with the data set's files")
     strategy: str = Field("single", description="how gradients become parameters")
@@ -34,7 +36,9 @@ class RunSpec(BaseModel):
     optimizer: str | None = Field(None, description="update rule")
     momentum: float = Field(0.9, ge=0, lt=1, description="for the momentum and nesterov rules")
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="L2 penalty")
-    seed: int = Field(0, ge=0, lt=2**32, description="decides initial parameters and order of samples")
+    seed: int = Field(
+        0, ge=0, lt=2**32, description="decides initial parameters and order of samples"
+    )
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$", description="auto, cpu or cuda")
     threads: int | None = Field(None, ge=1, le=1024, description="torch threads per worker")
     evaluate: Literal["epoch", "end", "never"] = Field("epoch", description="when to score")
@@ -48,7 +52,9 @@ class RunSpec(BaseModel):
             super().__init__(**values)
         except ValidationError as wrong:
             bad = {str(e["loc"][0]) if e["loc"] else "" for e in wrong.errors()}
-            sound = {k: v for k, v in values.items() if k not in bad and k in type(self).model_fields}
+            sound = {
+                k: v for k, v in values.items() if k not in bad and k in type(self).model_fields
+            }
             rest = type(self).model_construct(**sound)
             raise SpecError(_told(wrong) + cross_faults(rest, skip=bad)) from None
         faults = cross_faults(self)
@@ -87,11 +93,13 @@ def _told(wrong: ValidationError) -> list[str]:
             faults.append(unknown("spec field", name, RunSpec.model_fields))
         else:
             value = e["input"]
-            faults.append(f"{flag(name)} {value!r}: {_should(e['type'], e.get('ctx') or {}, e['msg'])}.")
+            faults.append(
+                f"{flag(name)} {value!r}: {_should(e['type'], e.get('ctx') or {}, e['msg'])}."
+            )
     return faults
 
 
-def _should(kind: str, ctx: dict[str, Any], said: str) -> str:
+def _should(kind: str, ctx: dict[str, Any], said: str) -> str:  # noqa: PLR0911 - a table
     match kind:
         case "greater_than_equal":
             return f"must be at least {ctx['ge']}"
@@ -102,9 +110,9 @@ def _should(kind: str, ctx: dict[str, Any], said: str) -> str:
         case "less_than":
             return f"must be less than {ctx['lt']}"
         case "literal_error":
-            return f"must be one of {ctx['expected'].replace(chr(39), '')}"
+            return f"must be one of {str(ctx['expected']).replace(chr(39), '')}"
         case "string_pattern_mismatch":
-            return "must be one of " + ctx["pattern"].strip("^()$").replace("|", ", ")
+            return "must be one of " + str(ctx["pattern"]).strip("^()$").replace("|", ", ")
         case "string_too_short":
             return "must not be empty"
         case "int_type" | "int_parsing":

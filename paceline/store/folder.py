@@ -103,8 +103,9 @@ class RunFolder:
         return self.path / "logs" / f"{role}.log"
 
     def stepped_roles(self) -> list[str]:
-        """Roles that have recorded steps."""
-        return sorted(path.stem for path in self.steps_path("*").parent.glob("*.steps"))
+        """Roles that have recorded steps, worker-2 before worker-10."""
+        roles = [path.stem for path in (self.path / "steps").glob("*.steps")]
+        return sorted(roles, key=lambda role: (len(role), role))
 
     # What was asked for, and what it became.
 

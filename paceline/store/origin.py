@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from paceline import __version__
 from paceline.measure.process import total_memory
 
 GIT_SECONDS = 2.0
@@ -19,7 +20,7 @@ GIT_SECONDS = 2.0
 def origin() -> dict[str, Any]:
     """Versions, host, commit, command and time, as spec.json holds them."""
     return {
-        "paceline": _version("paceline"),
+        "paceline": __version__,
         "versions": {
             "python": platform.python_version(),
             "torch": _version("torch"),

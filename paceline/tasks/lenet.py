@@ -14,7 +14,8 @@ IMAGE = (1, 28, 28)
 class LeNet(Task):
     batch = 64
     epochs = 6
-    lr = 0.1
+    lr = 0.001
+    optimizer = "adam"
 
     def model(self) -> nn.Module:
         data = self.data()

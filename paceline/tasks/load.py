@@ -61,7 +61,7 @@ def _import_file(task: str, where: str) -> ModuleType:
     try:
         with _blaming(task):
             found.loader.exec_module(module)
-    except TaskError:
+    except BaseException:
         del sys.modules[name]
         raise
     return module

@@ -50,8 +50,7 @@ class Control:
                         self.ended = True
                         return
                     select.select([], [self._sock], [], 0.1)
-                except OSError:
-                    self.ended = True
+                except OSError:  # its last words may still be here: only reading ends them
                     return
 
     def poll(self) -> list[Message]:

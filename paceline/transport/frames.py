@@ -1,7 +1,6 @@
-"""Frames: what workers and servers say to each other, the same over sockets and shared memory.
+"""Frames: what workers and servers say to each other.
 
-A frame is a fixed header, then `length` payload bytes. Over shared memory the payload stays where
-it is and `length` is 0: the header alone says that it is there. Nothing is ever unpickled.
+A frame is a fixed header, then `length` payload bytes. Nothing is ever unpickled.
 
     worker                       server
       │ INIT   first parameters     │   worker-0 only, once

@@ -39,3 +39,8 @@ def floats(fd: int, shape: Sequence[int]) -> Tensor:
         count *= extent
     area = mmap.mmap(fd, max(1, count) * FLOAT_BYTES)
     return torch.frombuffer(area, dtype=torch.float32, count=count).view(*shape)
+
+
+def raw(tensor: Tensor) -> memoryview:
+    """A tensor's own bytes, to send from or receive into."""
+    return memoryview(tensor.numpy().data).cast("B")

@@ -1,4 +1,4 @@
-"""Addresses, listening and connecting: TCP between hosts, unix sockets beside shared memory."""
+"""Listening and connecting, and a worker's line to a server."""
 
 from __future__ import annotations
 
@@ -21,14 +21,8 @@ CONNECT_SECONDS = 10.0
 
 
 def listen(address: str) -> tuple[socket.socket, str]:
-    """A listening socket for `tcp://host:port` or `unix://name`, and the address it really has."""
-    scheme, _, rest = address.partition("://")
-    if scheme == "unix":
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.bind("\0" + rest)  # the abstract namespace: no file to leave behind
-        sock.listen(128)
-        return sock, address
-    host, _, port = rest.rpartition(":")
+    """A listening socket on `host:port`, and the address it really has."""
+    host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,12 +30,13 @@ def listen(address: str) -> tuple[socket.socket, str]:
         sock.bind((host, int(port)))
     except (OSError, OverflowError) as wrong:
         sock.close()
-        why = os.strerror(wrong.errno).lower() if isinstance(wrong, OSError) and wrong.errno else wrong
+        errno = getattr(wrong, "errno", None)
+        why = os.strerror(errno).lower() if errno else str(wrong)
         raise RunFailed(
             f"cannot listen on {host}:{port}: {why}; choose another --port, or 0 for a free one."
         ) from None
     sock.listen(128)
-    return sock, f"tcp://{host}:{sock.getsockname()[1]}"
+    return sock, f"{host}:{sock.getsockname()[1]}"
 
 
 def tune(sock: socket.socket) -> None:
@@ -63,17 +58,13 @@ class Line:
     @classmethod
     def connect(cls, address: str, peer: str, secret: bytes) -> Line:
         """Connect and prove the secret both ways."""
-        scheme, _, rest = address.partition("://")
+        host, _, port = address.rpartition(":")
         try:
-            if scheme == "unix":
-                sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-                sock.settimeout(CONNECT_SECONDS)
-                sock.connect("\0" + rest)
-            else:
-                host, _, port = rest.rpartition(":")
-                sock = socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS)
+            sock = socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS)
         except OSError as wrong:
-            raise PeerLost(f"cannot reach {peer} at {address}: {wrong.strerror or wrong}.") from None
+            raise PeerLost(
+                f"cannot reach {peer} at {address}: {wrong.strerror or wrong}."
+            ) from None
         tune(sock)
         line = cls(sock, peer)
         line._introduce(secret)
@@ -118,8 +109,10 @@ class Line:
             raise PeerLost(f"{self._peer} refused: {text.decode(errors='replace')}")
         return frame
 
-    def fill(self, target: memoryview) -> None:
-        """Receive straight into `target`."""
+    def fill(self, target: memoryview, length: int) -> None:
+        """Receive a payload of `length` bytes straight into `target`."""
+        if length != len(target):
+            raise WireError(f"{self._peer} sent {length} bytes where {len(target)} were due.")
         self._read(target)
         self.received += len(target)
 

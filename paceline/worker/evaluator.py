@@ -1,4 +1,4 @@
-"""The evaluator role: scores the shared parameters beside training, so workers never stop for it."""
+"""The evaluator role: scores the shared parameters beside training; no worker stops for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
-from paceline.worker.task import task_for
 from paceline.transport.control import Control
 from paceline.types import Progress, record
 from paceline.worker.device import pick_device
 from paceline.worker.saving import read_snapshot
-from paceline.worker.scoring import score
+from paceline.worker.scoring import Scorer
+from paceline.worker.task import task_for
 
 REST = 0.2  # seconds between scorings, so that a small model is not copied all the time
 PATIENCE = 24 * 3600.0
@@ -27,11 +27,10 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
     task = task_for(spec, fds)
     torch.manual_seed(spec.seed)
     device = pick_device(spec.device, 0)
-    test = task.data().test
     replica = Replica(task.model().to(device))
     control.send("ready", device=str(device))
+    scorer = Scorer(task, replica.model, task.data().test, control, clock)
     scored = -1
-    count = 0
     while True:
         control.send("snapshot")
         told = control.wait("snapshot", "stop", seconds=PATIENCE)
@@ -40,12 +39,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
         if told["step"] != scored:
             scored = told["step"]
             read_snapshot(fds["snapshot"], replica)
-            sums, samples = score(task, replica.model, test, device, 0, 1)
-            control.send(
-                "score", time=clock.now(), step=scored, epoch=told["epoch"], parts=1,
-                final=False, sums=sums, count=samples,
-            )  # fmt: skip
-            count += samples
-        control.send("progress", **record(Progress(step=scored, samples=count)))
+            scorer.tell(scored, told["epoch"], part=0, parts=1, final=False)
+        control.send("progress", **record(Progress(step=scored, samples=scorer.samples)))
         time.sleep(REST)
-    control.send("done", samples=count)
+    control.send("done", samples=scorer.samples)

@@ -1,7 +1,7 @@
 """The step loop.
 
-    take a batch ─► forward, backward ─► exchange ─► record
-        data            compute        exchange, wait, update
+take a batch ─► forward, backward ─► exchange ─► record
+    data            compute        exchange, wait, update
 """
 
 from __future__ import annotations

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import TCPStore
 
 from paceline.exchange.base import Post
+from paceline.exchange.layout import layout
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 from paceline.transport import memory
@@ -20,13 +23,13 @@ class Meeting:
 
     def __init__(self, spec: RunSpec, index: int) -> None:
         self.address = ""
-        self._store: dist.TCPStore | None = None
+        self._store: TCPStore | None = None
         if spec.strategy != "allreduce" or spec.workers == 1:
             return
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         if index == 0:
-            self._store = dist.TCPStore(
+            self._store = TCPStore(
                 spec.host, 0, is_master=True, wait_for_workers=False,
                 timeout=timedelta(seconds=PATIENCE),
             )  # fmt: skip
@@ -37,22 +40,33 @@ class Meeting:
 
 
 def post_from(
-    roster: dict[str, Any], spec: RunSpec, index: int, fds: dict[str, int], size: int
+    roster: dict[str, Any],
+    spec: RunSpec,
+    index: int,
+    fds: dict[str, int],
+    size: int,
+    apply: Callable[[], None] | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
-    shared = roster["transport"] == "shm"
+    need = layout(spec.kind, spec.workers, len(roster["shards"]), spec.optimizer or "sgd")
+    shared = spec.transport == "shm"
+
+    def rows(name: str, count: int) -> Tensor | None:
+        return memory.floats(fds[name], (count, size)) if shared and count else None
+
     return Post(
         index=index,
         workers=spec.workers,
         rule=spec.optimizer or "sgd",
-        hyper=Hyper.of(spec.model_dump()),
+        hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
-        transport=roster["transport"],
-        servers=tuple(
-            (s["role"], s["address"], s["start"], s["stop"]) for s in roster["servers"]
-        ),
+        shards=tuple((start, stop) for start, stop in roster["shards"]),
+        addresses=tuple(roster["addresses"]),
         meeting=roster["meeting"],
-        params=memory.floats(fds["params"], (roster["places"], size)) if shared else None,
-        grads=memory.floats(fds["grads"], (spec.workers, size)) if shared else None,
-        place=roster["place"],
+        board=fds["board"] if shared else None,
+        params=rows("params", need.params),
+        grads=rows("grads", need.grads),
+        state=rows("state", need.state),
+        spin=roster["spin"],
+        apply=apply,
     )

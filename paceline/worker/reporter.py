@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -20,13 +21,14 @@ class Reporter:
 
     def __init__(
         self,
+        *,
         control: Control,
         writer: StepWriter,
         clock: Clock,
         exchange: Exchange,
         steps: int,
         at_epoch_end: Callable[[int, int], None],
-        on_message: Callable[[Message], None],
+        on_snapshot: Callable[[Message], None],
     ) -> None:
         self._control = control
         self._writer = writer
@@ -34,7 +36,7 @@ class Reporter:
         self._exchange = exchange
         self._steps = steps
         self._at_epoch_end = at_epoch_end
-        self._on_message = on_message
+        self._on_snapshot = on_snapshot
         self._next = 0.0
         self.stopping = False
         self.taken = 0
@@ -83,7 +85,7 @@ class Reporter:
             steps=self._steps,
             epoch=self.epoch,
             samples=self.samples,
-            loss=loss if loss == loss else None,
+            loss=loss if loss is not None and math.isfinite(loss) else None,
             sent=self._exchange.sent,
             received=self._exchange.received,
         )
@@ -91,6 +93,6 @@ class Reporter:
         while self._control.take("stop"):
             self.stopping = True
         while (asked := self._control.take("snapshot")) is not None:
-            self._on_message(asked)
+            self._on_snapshot(asked)
         if self._control.ended:
             self.stopping = True

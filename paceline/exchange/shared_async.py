@@ -1,0 +1,133 @@
+"""`ps-async` over shared memory: whoever has a gradient is, for that moment, the shard's server.
+
+Each worker has a place of its own for the parameters. A push takes the shard, writes
+
+    own place ← rule(current place, own gradient)
+
+and makes its own place the current one. Nobody else writes a worker's place, so what it reads
+stays as it is until its next push; and until the last word is written the old version stands,
+so a worker that dies in mid-push has changed nothing. The gradient is used where backward left
+it: an exchange costs what a lone optimizer step costs.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.replica import Piece, Replica
+from paceline.server.rules import make_rule
+from paceline.transport.board import Board
+
+
+class SharedAsync:
+    """The board has, a word each: ready; place and version a shard."""
+
+    def __init__(self, post: Post) -> None:
+        assert post.board is not None
+        assert post.params is not None
+        self._post = post
+        self._params = post.params
+        count = len(post.shards)
+        self._places = range(1, 1 + count)
+        self._versions = range(self._places.stop, self._places.stop + count)
+        self._board = Board(post.board, self._versions.stop, post.spin)
+        self._seen = [0] * count
+        self.sent = 0
+        self.received = 0
+
+    def start(self, replica: Replica) -> None:
+        post = self._post
+        self._replica = replica
+        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        self._own = self._params[post.index]
+        self._pieces: list[list[Piece]] = [replica.pieces(a, b) for a, b in post.shards]
+        if post.index == 0:
+            self._own.copy_(replica.flat)
+            self._board.post(0, 1)
+        self._board.wait(0, 1, "the first parameters from worker-0")
+        self._pull()
+        if replica.device.type == "cpu":
+            replica.bind(self._own)
+
+    def step(self, gradient: Gradient) -> Outcome:
+        began = time.perf_counter()
+        grads = self._replica.flat_gradients()
+        waited = updated = 0.0
+        staleness = 0
+        # Each begins at another shard, so that two pushes at once rarely want the same one.
+        count = len(self._post.shards)
+        for turn in range(count):
+            shard = (turn + self._post.index) % count
+            asked = time.perf_counter()
+            with self._board.owning(shard):
+                owned = time.perf_counter()
+                staleness = max(staleness, self._push(shard, grads, gradient.lr))
+            waited += owned - asked
+            updated += time.perf_counter() - owned
+        self._replica.clear()
+        if self._replica.device.type != "cpu":
+            self._replica.flat.copy_(self._own)
+        self.sent += self._replica.size * 4
+        self.received += self._replica.size * 4
+        return Outcome(
+            exchange=time.perf_counter() - began - waited - updated,
+            wait=waited,
+            update=updated,
+            version=max(self._seen),
+            staleness=staleness,
+            stop=gradient.stopping,
+        )
+
+    def _push(self, shard: int, grads: list[torch.Tensor | None], lr: float) -> int:
+        """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
+        words, mine = self._board.words, self._post.index
+        current, version = words[self._places[shard]], words[self._versions[shard]]
+        old, new = self._params[current], self._own
+        with torch.no_grad():
+            for piece in self._pieces[shard]:
+                grad = grads[piece.parameter]
+                if grad is None:
+                    new[piece.at].copy_(old[piece.at])
+                else:
+                    self._rule.step(
+                        new[piece.at], old[piece.at], grad[piece.inside], piece.at, lr, version + 1
+                    )
+        words[self._versions[shard]] = version + 1
+        words[self._places[shard]] = mine
+        staleness = version - self._seen[shard]
+        self._seen[shard] = version + 1
+        return staleness
+
+    def _pull(self) -> None:
+        """The current version of every shard into the own place."""
+        words = self._board.words
+        for shard, (a, b) in enumerate(self._post.shards):
+            with self._board.owning(shard):
+                current = words[self._places[shard]]
+                if current != self._post.index:
+                    self._own[a:b].copy_(self._params[current][a:b])
+                self._seen[shard] = words[self._versions[shard]]
+
+    def finish(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._pull()
+        if self._replica.device.type != "cpu":
+            self._replica.flat.copy_(self._own)
+
+    def hosted(self) -> list[Hosted]:
+        words = self._board.words
+        return [
+            Hosted(
+                server=shard,
+                applied=words[self._versions[shard]],
+                sent=words[self._versions[shard]] * (b - a) * 4,
+                received=words[self._versions[shard]] * (b - a) * 4,
+            )
+            for shard, (a, b) in enumerate(self._post.shards)
+            if shard % self._post.workers == self._post.index
+        ]

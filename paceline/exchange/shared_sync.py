@@ -1,0 +1,139 @@
+"""`ps-sync` over shared memory: no server process, each worker serves a shard of its own.
+
+    gather gradients ─► arrive ─► all arrived? ─► apply own shards ─► applied ─► all applied?
+
+In a synchronous round everybody waits for everybody anyway, so a server of its own would only take
+cycles from the workers and add two hand-overs to the round. Gradients are read where backward's
+copy left them and parameters where the shard's owner wrote them: nothing is sent.
+"""
+
+from __future__ import annotations
+
+import time
+
+from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.replica import Replica
+from paceline.server.rules import make_rule
+from paceline.server.table import Table
+from paceline.transport.board import Board
+
+GONE = 2**62  # a round number nobody waits for: this worker has left
+
+
+class SharedSync:
+    """The board has, a word each: ready; arrived and weight a worker; applied a shard."""
+
+    def __init__(self, post: Post) -> None:
+        assert post.board is not None
+        assert post.params is not None
+        assert post.grads is not None
+        self._post = post
+        self._params = post.params
+        self._grads = post.grads
+        self._arrived = range(1, 1 + post.workers)
+        self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
+        self._applied = range(self._weights.stop, self._weights.stop + len(post.shards))
+        self._board = Board(post.board, self._applied.stop, post.spin)
+        self._round = 0
+        self._lr = 0.0
+        self._update = 0.0
+        self.sent = 0
+        self.received = 0
+
+    def start(self, replica: Replica) -> None:
+        post, board = self._post, self._board
+        self._replica = replica
+        self._own = {
+            index: Table(self._params[:, a:b], make_rule(post.rule, b - a, post.hyper))
+            for index, (a, b) in enumerate(post.shards)
+            if index % post.workers == post.index
+        }
+        if post.index == 0:
+            self._params[0].copy_(replica.flat)
+            board.post(0, 1)
+        board.wait(0, 1, "the first parameters from worker-0")
+        self._take()
+        if replica.device.type == "cpu":
+            replica.bind(self._params[0])
+
+    def step(self, gradient: Gradient) -> Outcome:
+        began = time.perf_counter()
+        mine = self._post.index
+        if gradient.weight:
+            self._replica.gather(self._grads[mine])
+        self._round += 1
+        self._lr = gradient.lr
+        self._board.words[self._weights[mine]] = gradient.weight
+        self._board.post(self._arrived[mine], self._round)
+        pushed = time.perf_counter()
+        waited, updated = self._serve()
+        self._take()
+        self.sent += self._replica.size * 4
+        self.received += self._replica.size * 4
+        return Outcome(
+            exchange=time.perf_counter() - pushed - waited - updated + pushed - began,
+            wait=waited,
+            update=updated,
+            version=self._round,
+            stop=gradient.stopping,
+        )
+
+    def _serve(self) -> tuple[float, float]:
+        """Close this round: apply to the shards served here, wait for the others' shards."""
+        waited, updated = self._apply()
+        began = time.perf_counter()
+        for index, word in enumerate(self._applied):
+            self._board.wait(word, self._round, f"server-{index} in round {self._round}")
+        return waited + time.perf_counter() - began, updated
+
+    def _apply(self) -> tuple[float, float]:
+        """Apply this round to the shards served here, once all have arrived or left."""
+        board, words, now = self._board, self._board.words, time.perf_counter
+        began = now()
+        for worker, word in enumerate(self._arrived):
+            board.wait(word, self._round, f"worker-{worker} in round {self._round}")
+        here = now()
+        grads = [
+            (self._grads[worker], float(words[weight]))
+            for worker, (word, weight) in enumerate(zip(self._arrived, self._weights, strict=True))
+            if words[word] != GONE
+        ]
+        if not grads:  # all left before this round
+            return here - began, 0.0
+        if not grads:  # all have left meanwhile: there is no such round
+            return here - began, 0.0
+        for index, table in self._own.items():
+            a, b = self._post.shards[index]
+            table.apply([(grad[a:b], weight) for grad, weight in grads], self._lr, 0)
+            board.post(self._applied[index], self._round)
+        done = now()
+        self._update += done - here
+        return here - began, done - here
+
+    def _take(self) -> None:
+        if self._replica.device.type != "cpu":
+            self._replica.flat.copy_(self._params[0])
+
+    def finish(self) -> None:
+        """Leave; but serve this worker's shards while others still take rounds."""
+        board = self._board
+        board.post(self._arrived[self._post.index], GONE)
+        while any(board.words[word] != GONE for word in self._arrived):
+            self._round += 1
+            self._apply()  # not waiting for other shards: their servers may be gone for good
+
+    def close(self) -> None:
+        self._take()
+
+    def hosted(self) -> list[Hosted]:
+        rounds = self._board.words
+        return [
+            Hosted(
+                server=index,
+                applied=rounds[self._applied[index]],
+                sent=table.size * 4 * self._post.workers * self._round,
+                received=table.size * 4 * self._post.workers * self._round,
+                update=self._update / len(self._own),
+            )
+            for index, table in self._own.items()
+        ]

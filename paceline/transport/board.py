@@ -1,0 +1,105 @@
+"""The board: a few numbers in shared memory that workers of one host post and wait for.
+
+Every word has one writer at a time. A waiter spins a little where a core is free for it, then
+sleeps on the word itself (a futex) and looks again at a deadline, so no wake-up can be lost for
+good. Ownership of a shard is a record lock on the board's file: the kernel gives it back when
+its holder dies, at whatever line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import platform
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from paceline.errors import PeerLost
+from paceline.transport.sockets import PATIENCE
+
+_FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
+_WAIT, _WAKE, _ALL = 0, 1, 2**31 - 1
+_NAP = 0.05  # seconds between looks while asleep
+WORD = 8
+
+
+class _Timespec(ctypes.Structure):
+    _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
+
+
+class Board:
+    """`spin` is for how many seconds a waiter looks before it sleeps."""
+
+    def __init__(self, fd: int, words: int, spin: float) -> None:
+        self._fd = fd
+        self._area = mmap.mmap(fd, words * WORD)
+        self.words = memoryview(self._area).cast("q")
+        self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._area))
+        self._syscall = ctypes.CDLL(None, use_errno=True).syscall
+        self._syscall.restype = ctypes.c_long
+        self._spin = spin
+        self._fence = threading.Lock()
+
+    def post(self, word: int, value: int) -> None:
+        """Write a word and wake whoever waits for it. What was written before is seen before."""
+        with self._fence:  # taking a lock orders memory on every processor
+            self.words[word] = value
+        if _FUTEX is not None:
+            self._syscall(_FUTEX, self._at(word), _WAKE, _ALL, None, None, 0)
+
+    def wait(self, word: int, least: int, what: str) -> None:
+        """Return once the word is at least `least`."""
+        words = self.words
+        if words[word] >= least:
+            return
+        until = time.monotonic() + self._spin
+        while time.monotonic() < until:
+            if words[word] >= least:
+                return
+        deadline = until + PATIENCE
+        nap = _Timespec(0, int(_NAP * 1e9))
+        while (seen := words[word]) < least:
+            if time.monotonic() > deadline:
+                raise PeerLost(f"no sign of {what} for {PATIENCE:.0f} s.")
+            if _FUTEX is None:
+                time.sleep(0.0002)
+            else:
+                expected = ctypes.c_uint32(seen & 0xFFFFFFFF)
+                self._syscall(_FUTEX, self._at(word), _WAIT, expected, ctypes.byref(nap), None, 0)
+
+    @contextmanager
+    def owning(self, shard: int) -> Iterator[None]:
+        """Be the one writer of a shard for a while."""
+        self._lock(shard)
+        try:
+            yield
+        finally:
+            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, shard)
+
+    def _lock(self, shard: int) -> None:
+        """Try again and again, ever less eagerly: a blocking request would have no deadline."""
+        began = time.monotonic()
+        while True:
+            try:
+                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, shard)
+                return
+            except OSError as wrong:
+                if wrong.errno not in (errno.EACCES, errno.EAGAIN):
+                    raise
+            waited = time.monotonic() - began
+            if waited > PATIENCE:
+                raise PeerLost(f"another worker has held shard {shard} for {PATIENCE:.0f} s.")
+            if waited > self._spin:
+                time.sleep(min(0.001, max(0.00002, waited / 8)))
+
+    def _at(self, word: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._address + word * WORD)
+
+
+def size_board(fd: int, words: int) -> None:
+    os.ftruncate(fd, words * WORD)

@@ -1,0 +1,137 @@
+"""`paceline.parallel`: a PyTorch loop of one's own, made data-parallel under any strategy.
+
+    model, optimizer, loader = paceline.parallel(model, optimizer, loader)
+
+Run under `paceline launch -n 4 script.py` it meets the other workers; run with plain Python it
+changes nothing. After it, `loss.backward(); optimizer.step()` is a step of the exchange.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, overload
+
+from torch import nn
+from torch.optim import Optimizer
+from torch.utils.data import DataLoader
+
+from paceline.data.sampler import Lot, no_rows
+from paceline.errors import TaskError
+from paceline.exchange.base import Gradient, Outcome
+from paceline.exchange.make import make_exchange
+from paceline.exchange.replica import Replica
+from paceline.measure.clock import Clock
+from paceline.spec import RunSpec
+from paceline.types import Facts, record
+from paceline.worker.meeting import Meeting, post_from
+from paceline.worker.optimizers import rule_of
+from paceline.worker.reporter import Reporter
+from paceline.worker.role import ROSTER_SECONDS
+from paceline.worker.sharded import Sharded
+
+if TYPE_CHECKING:
+    from paceline.exchange.base import Exchange
+    from paceline.worker.script import Scene
+
+
+class Stopped(SystemExit):
+    """The run was asked to stop: leaves the user's loop, running its `finally` blocks."""
+
+
+@overload
+def parallel(model: nn.Module, optimizer: Optimizer) -> tuple[nn.Module, Optimizer]: ...
+
+
+@overload
+def parallel(
+    model: nn.Module, optimizer: Optimizer, loader: DataLoader[Any]
+) -> tuple[nn.Module, Optimizer, Any]: ...
+
+
+def parallel(model: nn.Module, optimizer: Optimizer, loader: DataLoader[Any] | None = None) -> Any:
+    """Share the model with the other workers; the loader then gives this worker's samples."""
+    from paceline.worker.script import scene
+
+    here = scene()
+    if here is None:
+        return (model, optimizer) if loader is None else (model, optimizer, loader)
+    loop = OwnLoop(here, model, optimizer, loader)
+    here.loop = loop
+    return (model, optimizer) if loop.loader is None else (model, optimizer, loop.loader)
+
+
+class OwnLoop:
+    """One worker's end of the run while a script drives it through `optimizer.step`."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        model: nn.Module,
+        optimizer: Optimizer,
+        loader: DataLoader[Any] | None,
+    ) -> None:
+        if scene.loop is not None:
+            raise TaskError("paceline.parallel was called twice; call it once a script.")
+        assignment = scene.assignment
+        spec = RunSpec(**assignment["spec"])
+        self._index: int = assignment["index"]
+        self._optimizer = optimizer
+        self._own_step = optimizer.step
+        self.replica = Replica(model)
+        self._meeting = Meeting(spec, self._index)
+        rule, hyper = rule_of(optimizer) if spec.kind.served else ("sgd", {})
+        facts = Facts(
+            parameters=self.replica.size,
+            samples=len(loader.dataset) if loader is not None else 0,  # type: ignore[arg-type]
+            batch=(loader.batch_size or 1) if loader is not None else 1,
+            epochs=1,
+            lr=float(optimizer.param_groups[0]["lr"]),
+            optimizer=rule,
+            hyper=hyper,
+            rendezvous=self._meeting.address,
+        )
+        device = str(self.replica.device)
+        scene.control.send("ready", device=device, facts=record(facts))
+        roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
+        self._spec = spec = RunSpec(**roster["spec"])
+        post = post_from(roster, spec, self._index, scene.fds, self.replica.size, self._apply_own)
+        self.exchange: Exchange = make_exchange(spec.kind, post)
+        self.exchange.start(self.replica)
+        self.loader = Sharded(loader, spec, self._index) if loader is not None else None
+        self.reporter = Reporter(
+            control=scene.control,
+            writer=scene.writer,
+            clock=Clock(assignment["t0"]),
+            exchange=self.exchange,
+            steps=0,
+            at_epoch_end=lambda step, epoch: None,
+            on_snapshot=lambda message: None,
+        )
+        self._began = time.monotonic()
+        optimizer.step = self._step  # type: ignore[method-assign]
+
+    def _apply_own(self) -> None:
+        self._own_step()
+
+    def _step(self, closure: Any = None) -> Any:
+        """In place of `optimizer.step`."""
+        value = closure() if closure is not None else None
+        arrived = time.monotonic()
+        lr = float(self._optimizer.param_groups[0]["lr"])
+        outcome: Outcome = self.exchange.step(
+            Gradient(1, self._spec.workers, lr, self.reporter.stopping)
+        )
+        waited = self.loader.take_waited() if self.loader else 0.0
+        count = self.loader.last_batch if self.loader else 0
+        epoch = self.loader.epoch if self.loader else 0
+        lot = Lot(no_rows(count), count, epoch, last=False)
+        loss = float(value) if value is not None else float("nan")
+        self._began = self.reporter.step(
+            lot, loss, waited, arrived - self._began - waited, arrived, outcome
+        )
+        if outcome.stop:
+            raise Stopped(0)
+        return value
+
+    def close(self) -> None:
+        self._meeting.close()
