@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from paceline import env
-from paceline.data.atomic import replacing
+from paceline.files import replacing
 from paceline.data.base import Array
 
 
@@ -30,6 +30,7 @@ def decoded(source: Path, decode: Callable[[Path], Array]) -> Array:
     array = decode(source)
     array.setflags(write=False)
     try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
         with replacing(kept) as file:
             np.save(file, array, allow_pickle=False)
         _drop_older(kept)

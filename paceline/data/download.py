@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from paceline.data.atomic import replacing
+from paceline.files import replacing
 from paceline.errors import DataError
 
 SILENCE = 20.0  # seconds without a byte
@@ -19,6 +19,7 @@ CHUNK = 1 << 18
 def fetch(url: str, target: Path, checksum: str, limit: float = 600.0) -> None:
     """Download `url` to `target` within `limit` seconds; `checksum` is `md5:…` or `sha256:…`."""
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as file:
             algorithm, _, expected = checksum.partition(":")
             digest = hashlib.new(algorithm, usedforsecurity=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 
@@ -13,12 +12,6 @@ class Place:
     threads: int
     cores: tuple[int, ...] | None
     nice: int = 0
-
-
-def my_cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def place_worker(index: int, workers: int, threads: int | None, cores: list[int]) -> Place:

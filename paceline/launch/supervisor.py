@@ -26,7 +26,6 @@ from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
 from paceline.launch.placement import (
     Place,
-    my_cores,
     place_evaluator,
     place_server,
     place_worker,
@@ -35,6 +34,7 @@ from paceline.launch.resolve import check_memory, resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.stopping import Stopping
 from paceline.measure.clock import Clock
+from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
 from paceline.server.shards import cut
 from paceline.spec import RunSpec

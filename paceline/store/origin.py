@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import __version__
+from paceline.measure.cores import my_cores
 from paceline.measure.process import total_memory
 
 GIT_SECONDS = 2.0
@@ -28,7 +28,7 @@ def origin() -> dict[str, Any]:
         },
         "host": {
             "name": platform.node(),
-            "cores": usable_cores(),
+            "cores": len(my_cores()),
             "cpu": _cpu_model(),
             "memory_bytes": total_memory(),
             "os": platform.platform(),
@@ -37,13 +37,6 @@ def origin() -> dict[str, Any]:
         "command": sys.argv,
         "started": datetime.now(UTC).isoformat(timespec="microseconds"),
     }
-
-
-def usable_cores() -> int:
-    """Cores this process may run on, which can be fewer than the host has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _version(package: str) -> str | None:

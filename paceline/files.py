@@ -14,15 +14,16 @@ from typing import BinaryIO
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes `path`'s place, at once and on disk, when the block ends well.
 
-    Any number of processes may do this to one path at the same time; the last one stays.
+    Any number of processes may do this to one path at the same time; the last one stays. The part
+    lies in the same folder, so that taking its place is a rename, and is hidden from listings.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     # Not tempfile: its files are for their owner only, and a cache may be shared.
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("xb") as file:
             yield file
             file.flush()
+            # Without this, the rename can reach the disk before the bytes it names.
             os.fsync(file.fileno())
         part.replace(path)
     finally:
