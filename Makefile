@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench pictures clean
 
 setup: .venv/ready
 
@@ -24,6 +24,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bench.exchange
+
+pictures: setup
+	$(BIN)/python tools/pictures.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

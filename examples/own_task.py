@@ -1,4 +1,4 @@
-"""A model of one's own as a task: `paceline run --task examples/own_task.py:TwoMoons --workers 2`."""
+"""A task of one's own: `paceline run --task examples/own_task.py:TwoMoons --workers 2`."""
 
 import torch
 from torch import nn

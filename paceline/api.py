@@ -13,7 +13,8 @@ from paceline import env
 from paceline.data.open import preflight
 from paceline.errors import PacelineError
 from paceline.launch.nursery import Nursery
-from paceline.launch.supervisor import Supervisor, Work
+from paceline.launch.starter import Work
+from paceline.launch.supervisor import Supervisor
 from paceline.report.summary import summarise
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from paceline import env
-from paceline.files import replacing
 from paceline.data.base import Array
+from paceline.files import replacing
 
 
 def decoded(source: Path, decode: Callable[[Path], Array]) -> Array:

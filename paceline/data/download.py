@@ -9,8 +9,8 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from paceline.files import replacing
 from paceline.errors import DataError
+from paceline.files import replacing
 
 SILENCE = 20.0  # seconds without a byte
 CHUNK = 1 << 18

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,8 @@ from paceline.launch.placement import Place
 from paceline.transport.control import Control
 from paceline.types import Facts, Progress
 
-LOG_LINES = 12
+# How far a role is, by its own word; `gone` is the nursery's word.
+ORDER = ("starting", "ready", "trained", "done", "gone")
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Member:
     place: Place
     control: Control
     pid: int = 0
-    state: str = "starting"  # starting, ready, running, trained, done
+    state: str = "starting"
     code: int | None = None
     device: str = ""
     address: str = ""
@@ -41,13 +43,12 @@ class Member:
     def failed(self) -> bool:
         return self.failure is not None or (self.gone and self.state != "done")
 
+    def reached(self, state: str) -> bool:
+        return self.gone if state == "gone" else ORDER.index(self.state) >= ORDER.index(state)
+
     def live(self) -> dict[str, Any]:
         """This role in the run's live file."""
-        state = self.state
-        if self.failed:
-            state = "failed"
-        elif self.gone:
-            state = "ended"
+        state = "failed" if self.failed else "ended" if self.gone else self.state
         return {
             "role": self.role,
             "pid": self.pid,
@@ -83,19 +84,61 @@ class Member:
         return 2
 
 
-def hosted(workers: list[Member], servers: int) -> list[dict[str, Any]]:
-    """Servers that live inside workers, as the live file lists them: server s in worker s mod W."""
-    roles = []
-    for server in range(servers):
+class Crew:
+    """All members of a run, by role."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, Member] = {}
+        self.shards = 0  # how many servers live inside workers
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._members.values())
+
+    def __getitem__(self, role: str) -> Member:
+        return self._members[role]
+
+    def add(self, member: Member) -> None:
+        self._members[member.role] = member
+
+    def get(self, role: str) -> Member | None:
+        return self._members.get(role)
+
+    def workers(self) -> list[Member]:
+        return [m for m in self if m.kind == "worker"]
+
+    def servers(self) -> list[Member]:
+        return [m for m in self if m.kind == "server"]
+
+    def everyone(self) -> list[Member]:
+        return list(self)
+
+    def left(self) -> list[Member]:
+        return [m for m in self if not m.gone]
+
+    def culprit(self) -> Member | None:
+        """The failed member that most likely made the others fail."""
+        return min((m for m in self if m.failed), key=Member.blame, default=None)
+
+    def live(self) -> list[dict[str, Any]]:
+        """The run's live file lists every role, those inside others too."""
+        roles = [m.live() for m in self]
+        for server in range(self.shards):
+            roles.append(self._hosted(server))
+        return roles
+
+    def inside(self, host: Member) -> list[str]:
+        """The servers that live inside this member."""
+        workers = self.workers()
+        return [f"server-{s}" for s in range(self.shards) if workers[s % len(workers)] is host]
+
+    def _hosted(self, server: int) -> dict[str, Any]:
+        """Server s lives in worker s mod W; its report came with that worker's."""
+        workers = self.workers()
         host = workers[server % len(workers)]
         told: dict[str, Any] = next(
             (h for h in host.report.get("hosted", ()) if h["server"] == server), {}
         )
-        report: dict[str, Any] = {
-            key: told[key] for key in ("applied", "sent", "received") if key in told
-        }
+        report: dict[str, Any] = {k: told[k] for k in ("applied", "sent", "received") if k in told}
         if told:
             report["phases"] = {"update": told["update"]}
-        inside = {"role": f"server-{server}", "inside": host.role, "report": report}
-        roles.append(host.live() | inside)
-    return roles
+        return host.live() | {"role": f"server-{server}", "inside": host.role, "report": report}

@@ -120,6 +120,7 @@ def _role(
     work = _reported(report) if steps is None else _work(steps)
     return {
         "role": name,
+        "inside": role.get("inside"),
         "host": role.get("host"),
         "device": role.get("device"),
         "samples": work["samples"],

@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 
+INSIDE = "*"  # marks a server without a process of its own
+
+
 def report(summary: Summary) -> RenderableType:
     """Everything the terminal tells of a run, except what it gained over another."""
     parts = (run_table(summary), headline(summary), verdict(summary), events(summary))
@@ -110,18 +113,27 @@ def run_table(summary: Summary) -> RenderableType:
     roles = list(summary["roles"])
     timed = [role for role in roles if sum((role.get("phases") or {}).values())]
     used, short_used = ([_names(roles), *_use(roles, told)] for told in (number, short))
+    note = _note(roles)
     if not timed:
-        return Fitting(table(used), table(short_used))
+        return stacked(Fitting(table(used), table(short_used)), note)
     phases = table([_names(timed), *_phases(timed)])
-    return Fitting(
+    tables = Fitting(
         table([*used, *_phases(roles)]),
         stacked(table(used), phases),
         stacked(table(short_used), phases),
     )
+    return stacked(tables, note)
 
 
 def _names(roles: Sequence[Summary]) -> Column:
-    return Column(title="role", cells=[role["role"] for role in roles], words=True, style="cyan")
+    names = [role["role"] + (INSIDE if role.get("inside") else "") for role in roles]
+    return Column(title="role", cells=names, words=True, style="cyan")
+
+
+def _note(roles: Sequence[Summary]) -> Text | None:
+    if not any(role.get("inside") for role in roles):
+        return None
+    return Text(f"{INSIDE} inside the workers: its CPU and memory are counted there", style="dim")
 
 
 def _use(roles: Sequence[Summary], large: Callable[[float | None], str]) -> list[Column]:

@@ -115,9 +115,12 @@ class RunFolder:
             raise StoreError(f"'{self.path / SPEC}' is damaged: it has no spec.")
         return about
 
-    def write_resolved(self, spec: RunSpec, facts: Facts) -> None:
-        """Add what the open fields of the spec turned out to be."""
-        about = self.read_spec() | {"resolved": spec.model_dump(), "facts": record(facts)}
+    def write_resolved(self, spec: RunSpec, facts: Facts, t0: float | None = None) -> None:
+        """Add what the open fields of the spec turned out to be, and the clock records count from.
+
+        `t0` is the launcher's `time.monotonic()` at second 0 of every record.
+        """
+        about = self.read_spec() | {"resolved": spec.model_dump(), "facts": record(facts), "t0": t0}
         write_atomic(self.path / SPEC, to_json(about, indent=1))
 
     @property

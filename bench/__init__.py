@@ -1,0 +1,1 @@
+"""Side-by-side measurements. Each is a module: `python -m bench.exchange`."""

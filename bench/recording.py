@@ -1,0 +1,112 @@
+"""What recording costs: the worker's loop with its reporter on, against the same loop without.
+
+    python -m bench.recording
+
+Both loops run in this process, in turns, on softmax, whose steps are the shortest there are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paceline.data.sampler import Lot, Order, slices
+from paceline.exchange.base import Post
+from paceline.exchange.local import Local
+from paceline.exchange.replica import Replica
+from paceline.measure.clock import Clock
+from paceline.server.rules import Hyper
+from paceline.store.steps import StepWriter
+from paceline.tasks.softmax import Softmax
+from paceline.transport.control import Control, pair
+from paceline.worker.loop import train
+from paceline.worker.reporter import Reporter
+
+STEPS = 400
+
+
+class Mute:
+    """A reporter that records nothing."""
+
+    stopping = False
+
+    def step(self, lot: Lot, *_: Any) -> float:
+        return time.monotonic()
+
+
+def drain(control: Control, done: threading.Event) -> None:
+    while not done.wait(0.05):
+        control.poll()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeats", type=int, default=40)
+    args = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    torch.set_num_threads(1)
+    task = Softmax()
+    samples = task.data().train
+    replica = Replica(task.model())
+    exchange = Local(Post(index=0, workers=1, rule="sgd", hyper=Hyper()))
+    exchange.start(replica)
+    order = Order(len(samples), 0)
+
+    def batches() -> Iterator[tuple[Lot, Any]]:
+        for lot in slices(order, 200, 0, 1, None, STEPS):
+            yield lot, samples.batch(lot.rows)
+
+    ours, theirs = pair()
+    heard, done = Control(theirs), threading.Event()
+    thread = threading.Thread(target=drain, args=(heard, done), daemon=True)
+    thread.start()
+    with tempfile.TemporaryDirectory() as folder:
+        writer = StepWriter(Path(folder) / "worker-0.steps")
+        reporter = Reporter(
+            control=Control(ours),
+            writer=writer,
+            clock=Clock(time.monotonic()),
+            exchange=exchange,
+            steps=STEPS,
+            at_epoch_end=lambda step, epoch: None,
+            on_snapshot=lambda message: None,
+        )
+
+        def seconds(reports: Any) -> float:
+            began = time.perf_counter()
+            train(task, replica, batches(), exchange, 0.1, reports)
+            return time.perf_counter() - began
+
+        seconds(reporter)
+        seconds(Mute())
+        ratios = []
+        for repeat in range(args.repeats):
+            if repeat % 2:
+                off, on = seconds(Mute()), seconds(reporter)
+            else:
+                on, off = seconds(reporter), seconds(Mute())
+            ratios.append(off / on)
+        writer.close()
+    done.set()
+    thread.join()
+    ratios.sort()
+    low, high = ratios[len(ratios) // 4], ratios[-len(ratios) // 4]
+    print(
+        f"throughput with recording over without: {statistics.median(ratios):.4f} "
+        f"(middle half {low:.4f} – {high:.4f}, {args.repeats} interleaved pairs of {STEPS} steps); "
+        "wanted: at least 0.99"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The shared memory of one run: held open here, so that it can be handed to a role again."""
+
+from __future__ import annotations
+
+import os
+
+from paceline.exchange.layout import Layout
+from paceline.launch.resolve import check_memory
+from paceline.transport import memory
+from paceline.transport.board import size_board
+
+SHARED = ("board", "params", "grads", "state")
+
+
+class Segments:
+    """Made when first asked for, by name; freed by the kernel when the last holder is gone."""
+
+    def __init__(self) -> None:
+        self._fds: dict[str, int] = {}
+
+    def fd(self, name: str) -> int:
+        if name not in self._fds:
+            self._fds[name] = memory.new_segment(name)
+        return self._fds[name]
+
+    def write(self, name: str, content: bytes) -> None:
+        os.pwrite(self.fd(name), content, 0)
+
+    def size(self, need: Layout, size: int) -> None:
+        """Give a strategy's segments their sizes, for `size` parameters."""
+        check_memory(need.copies * size)
+        memory.size_segment(self.fd("params"), need.params * size)
+        memory.size_segment(self.fd("grads"), need.grads * size)
+        memory.size_segment(self.fd("state"), need.state * size)
+        size_board(self.fd("board"), need.board)
+
+    def close(self) -> None:
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()

@@ -1,0 +1,152 @@
+"""Starting roles: what each is told and handed, and where it is put."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import RunFailed
+from paceline.exchange.layout import layout
+from paceline.launch.crew import Crew, Member
+from paceline.launch.nursery import Nursery
+from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
+from paceline.launch.segments import SHARED, Segments
+from paceline.measure.clock import Clock
+from paceline.server.shards import cut
+from paceline.spec import RunSpec
+from paceline.store.folder import RunFolder
+from paceline.transport import auth, memory
+from paceline.transport.control import Control, pair
+from paceline.types import Facts
+
+SPIN = 0.0002  # seconds a worker with a core to itself looks for the others before it sleeps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the workers run besides a task named in the spec."""
+
+    task: bytes | None = None  # a task object by value
+    script: Path | None = None
+    arguments: tuple[str, ...] = ()
+    echo: int | None = None  # where to show what worker-0's script prints
+
+
+class Starter:
+    """Forks the roles of one run and tells workers where to meet."""
+
+    def __init__(
+        self, nursery: Nursery, folder: RunFolder, crew: Crew, clock: Clock, cores: list[int]
+    ) -> None:
+        self._nursery = nursery
+        self._folder = folder
+        self._crew = crew
+        self._clock = clock
+        self._cores = cores
+        self._secret = auth.new_secret()
+        self._segments = Segments()
+        self._shards: list[tuple[int, int]] = []
+
+    def workers(self, spec: RunSpec, work: Work) -> None:
+        """The workers, and the evaluator if there is to be one."""
+        names: list[str] = []
+        if spec.kind.served and spec.transport != "tcp" and memory.available():
+            names += SHARED
+        if spec.evaluator:
+            names.append("snapshot")
+        if work.task is not None:
+            self._segments.write("task", work.task)
+            names.append("task")
+        own_loop = {"kind": "script", "script": str(work.script), "arguments": work.arguments}
+        for index in range(spec.workers):
+            place = place_worker(index, spec.workers, spec.threads, self._cores)
+            fds = {name: self._segments.fd(name) for name in names}
+            if index == 0 and work.echo is not None:
+                fds["stdout"] = work.echo
+            more = own_loop if work.script is not None else {}
+            self._fork("worker", index, place, fds, spec=spec.model_dump(), **more)
+        if spec.evaluator:
+            fds = {name: self._segments.fd(name) for name in names if name in ("snapshot", "task")}
+            self._fork("evaluator", None, place_evaluator(), fds, spec=spec.model_dump())
+
+    def servers(self, spec: RunSpec, facts: Facts) -> None:
+        """The servers over TCP; over shared memory they live inside the workers."""
+        if not spec.kind.served:
+            return
+        self._shards = cut(facts.parameters, spec.servers or 1)
+        if spec.transport == "shm":
+            rule = spec.optimizer or "sgd"
+            need = layout(spec.kind, spec.workers, len(self._shards), rule)
+            self._segments.size(need, facts.parameters)
+            self._crew.shards = len(self._shards)
+            return
+        for index, (start, stop) in enumerate(self._shards):
+            self._fork(
+                "server",
+                index,
+                place_server(),
+                {},
+                start=start,
+                stop=stop,
+                workers=spec.workers,
+                gate=spec.kind.gate,
+                rule=spec.optimizer,
+                hyper=_hyper(spec, facts),
+                address=f"{spec.host}:{spec.port + index if spec.port else 0}",
+            )
+
+    def roster(self, spec: RunSpec, facts: Facts) -> None:
+        """Tell every worker the spec as resolved and where the others are."""
+        meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
+        alone = spec.workers <= len(self._cores)
+        for member in self._crew.workers():
+            member.control.send(
+                "roster",
+                spec=spec.model_dump(),
+                shards=self._shards,
+                addresses=[m.address for m in self._crew.servers()],
+                secret=self._secret.hex(),
+                meeting=meeting,
+                hyper=_hyper(spec, facts),
+                spin=SPIN if alone else 0.0,
+            )
+
+    def _fork(
+        self, kind: str, index: int | None, place: Place, fds: dict[str, int], **more: Any
+    ) -> None:
+        role = kind if index is None else f"{kind}-{index}"
+        ours, theirs = pair()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        log = os.open(self._folder.log_path(role), flags, 0o644)
+        self._crew.add(Member(role, kind, index or 0, place, Control(ours)))
+        assignment = {
+            "role": role,
+            "kind": kind,
+            "index": index or 0,
+            "folder": str(self._folder.path.resolve()),
+            "t0": self._clock.t0,
+            "secret": self._secret.hex(),
+            "threads": place.threads,
+            "cores": place.cores,
+            "nice": place.nice,
+            "cwd": str(Path.cwd()),
+            "path": sys.path,
+        }
+        try:
+            self._nursery.fork(assignment | more, {"control": theirs.fileno(), "log": log} | fds)
+        except OSError as wrong:
+            raise RunFailed(f"cannot start {role}: {wrong.strerror or wrong}.") from None
+        finally:
+            theirs.close()
+            os.close(log)
+
+    def close(self) -> None:
+        self._segments.close()
+
+
+def _hyper(spec: RunSpec, facts: Facts) -> dict[str, float]:
+    """What the update rule needs: from the spec, or from the optimizer of a user's loop."""
+    return spec.model_dump(include={"momentum", "weight_decay"}) | facts.hyper

@@ -1,0 +1,267 @@
+"""summarise: the whole contract, from a folder alone, whatever state the run is in."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paceline.report.summary import summarise
+from paceline.spec import RunSpec
+from paceline.store.folder import RunFolder
+from paceline.store.steps import StepWriter
+from paceline.types import PHASES, Event, Resources, Score
+
+CONTRACT = [
+    *("run", "dir", "status", "spec", "throughput", "seconds", "quality", "roles", "verdict"),
+    "events",
+]
+ROLE = [
+    *("role", "inside", "host", "device", "samples", "steps", "seconds", "accuracy", "cpu_pct"),
+    *("memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
+]
+
+
+def make(root: Path, strategy: str = "ps-async", workers: int = 2, **rest: Any) -> RunFolder:
+    return RunFolder.create(root, RunSpec(strategy=strategy, workers=workers, **rest))
+
+
+def take_steps(
+    folder: RunFolder, role: str, count: int = 200, start: float = 2.0, loss: float = 0.5
+) -> None:
+    """Steps of 10 ms, nearly all of it compute, 64 samples each."""
+    writer = StepWriter(folder.steps_path(role))
+    for i in range(count):
+        end = start + 0.01 * (i + 1)
+        writer.append(
+            *(end, i, 0, 64, loss, 0.0005, 0.008, 0.001, 0.0005, 0), *(end - 0.0015, i, i % 3)
+        )
+    writer.close()
+
+
+def role(name: str, **rest: Any) -> dict[str, Any]:
+    return {
+        "role": name,
+        "pid": 1,
+        "host": "here",
+        "device": "cpu",
+        "state": "done",
+        "threads": 1,
+        "cores": None,
+        "inside": None,
+        "report": {},
+    } | rest
+
+
+def used(time: float, role: str, cpu: float, memory: int = 50_000_000) -> Resources:
+    return Resources(
+        time=time, role=role, cpu_seconds=cpu, memory_bytes=memory, sent=3_000_000, received=0
+    )
+
+
+def score(time: float, role: str, accuracy: float, *, final: bool = False) -> Score:
+    values = {"accuracy": accuracy, "loss": 0.3}
+    return Score(time=time, role=role, step=1, epoch=1, final=final, values=values, count=100)
+
+
+def by_role(summary: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {each["role"]: each for each in summary["roles"]}
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> RunFolder:
+    folder = make(tmp_path, target_accuracy=0.8)
+    folder.write_live(
+        "done",
+        os.getpid(),
+        [
+            role("worker-0", report={"sent": 7_000_000, "received": 8_000_000}),
+            role("worker-1"),
+            role("server-0", report={"applied": 400, "phases": {"update": 1.5}, "seconds": 2.2}),
+            role("evaluator"),
+        ],
+    )
+    take_steps(folder, "worker-0")
+    take_steps(folder, "worker-1", start=2.1)
+    for time in (0.5, 2.5, 3.5, 4.5):
+        folder.append_resources([used(time, "worker-0", 0.9 * time, int(time * 10_000_000))])
+    folder.append_score(score(2.7, "evaluator", 0.7))
+    folder.append_score(score(3.1, "evaluator", 0.85))
+    folder.append_score(score(4.6, "worker-0", 0.91, final=True))
+    folder.append_event(Event(time=0.1, role="supervisor", kind="started"))
+    folder.append_event(Event(time=5.0, role="supervisor", kind="done", detail="all"))
+    folder.close()
+    return folder
+
+
+def test_the_contract_is_kept_to_the_letter(done: RunFolder) -> None:
+    summary = summarise(done)
+    assert list(summary) == CONTRACT
+    assert list(summary["throughput"]) == [
+        *("samples_per_second", "low", "high", "warmup_steps", "steps")
+    ]
+    assert list(summary["seconds"]) == ["total", "train", "startup", "to_target"]
+    assert list(summary["verdict"]) == ["bottleneck", "sentence", "evidence", "advice"]
+    assert all(list(each) == ROLE for each in summary["roles"])
+    assert list(by_role(summary)["worker-0"]["phases"]) == list(PHASES)
+    assert summary["events"][1] == {
+        "time": 5.0,
+        "role": "supervisor",
+        "kind": "done",
+        "detail": "all",
+    }
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_a_finished_run(done: RunFolder) -> None:
+    summary = summarise(done)
+    assert summary["run"] == done.name
+    assert summary["dir"] == str(done.path)
+    assert summary["status"] == "done"
+    assert summary["spec"]["target_accuracy"] == 0.8
+    assert summary["throughput"]["samples_per_second"] == pytest.approx(12_800, rel=0.01)
+    assert summary["seconds"] == {
+        "total": 5.0,
+        "train": pytest.approx(2.1),
+        "startup": pytest.approx(2.0),
+        "to_target": 3.1,
+    }
+    assert summary["quality"] == {"accuracy": 0.91, "loss": 0.3}
+    assert summary["verdict"]["bottleneck"] == "compute"
+
+
+def test_roles_of_a_finished_run(done: RunFolder) -> None:
+    roles = by_role(summarise(done))
+    worker, server = roles["worker-0"], roles["server-0"]
+    assert (worker["samples"], worker["steps"]) == (200 * 64, 200)
+    assert worker["seconds"] == pytest.approx(2.0)
+    assert worker["accuracy"] == 0.91
+    assert worker["cpu_pct"] == pytest.approx(90)
+    assert worker["memory_mb"] == 45.0
+    assert (worker["sent_mb"], worker["received_mb"]) == (7.0, 8.0)
+    assert worker["phases"]["compute"] == pytest.approx(1.6)
+    assert worker["staleness"] == {
+        "mean": pytest.approx(0.995),
+        "max": 2,
+        "histogram": {"0": 67, "1": 67, "2": 66},
+    }
+    assert (server["samples"], server["steps"], server["seconds"]) == (None, 400, 2.2)
+    assert server["phases"] == {"update": 1.5}
+    assert (server["accuracy"], server["staleness"], server["cpu_pct"]) == (None, None, None)
+    assert roles["evaluator"]["accuracy"] is None
+    assert roles["worker-1"]["sent_mb"] is None
+
+
+def test_the_spec_is_the_resolved_one(tmp_path: Path) -> None:
+    from paceline.types import Facts
+
+    folder = make(tmp_path, "single", 1)
+    facts = Facts(parameters=1, samples=2, batch=32, epochs=1, lr=0.1, optimizer="sgd")
+    folder.write_resolved(folder.spec.with_(batch=32), facts)
+    assert summarise(folder)["spec"]["batch"] == 32
+
+
+def test_cpu_falls_back_to_the_whole_run_and_survives_a_restart(tmp_path: Path) -> None:
+    folder = make(tmp_path, "single", 1)
+    folder.write_live("done", os.getpid(), [role("worker-0")])
+    take_steps(folder, "worker-0", count=10)
+    for time, cpu in ((0.0, 0.0), (1.0, 1.0), (3.0, 0.5), (4.0, 1.5)):
+        folder.append_resources([used(time, "worker-0", cpu)])
+    worker = by_role(summarise(folder))["worker-0"]
+    assert worker["cpu_pct"] == pytest.approx(50)
+    assert worker["sent_mb"] == 3.0
+
+
+def test_workers_with_parameters_of_their_own_have_their_own_accuracy(tmp_path: Path) -> None:
+    folder = make(tmp_path, "independent", 3)
+    folder.write_live("done", os.getpid(), [role(f"worker-{i}") for i in range(3)])
+    for i in range(3):
+        take_steps(folder, f"worker-{i}")
+    folder.append_score(score(4.0, "worker-0", 0.5, final=True))
+    folder.append_score(score(4.1, "worker-1", 0.6, final=True))
+    summary = summarise(folder)
+    assert [each["accuracy"] for each in summary["roles"]] == [0.5, 0.6, None]
+    assert summary["roles"][0]["staleness"] is None
+    assert summary["verdict"]["evidence"]["straggler"] is None
+
+
+def test_synchronous_rounds_have_a_straggler(tmp_path: Path) -> None:
+    folder = make(tmp_path, "ps-sync", 2)
+    take_steps(folder, "worker-0")
+    take_steps(folder, "worker-1", start=2.002)
+    summary = summarise(folder)
+    assert summary["verdict"]["evidence"]["straggler"]["role"] == "worker-1"
+    assert [each["role"] for each in summary["roles"]] == ["worker-0", "worker-1"]
+
+
+def test_servers_inside_a_worker_take_no_core(tmp_path: Path) -> None:
+    folder = make(tmp_path, "ps-sync", 2)
+    take_steps(folder, "worker-0")
+    inside = [role("worker-0"), role("server-0", inside="worker-0"), role("server-1")]
+    folder.write_live("done", os.getpid(), inside)
+    assert summarise(folder)["verdict"]["evidence"]["servers"] == 1
+
+
+def test_a_run_that_has_only_begun(tmp_path: Path) -> None:
+    summary = summarise(make(tmp_path))
+    assert list(summary) == CONTRACT
+    assert summary["status"] == "starting"
+    assert summary["roles"] == []
+    assert summary["quality"] == {"accuracy": None, "loss": None}
+    assert set(summary["seconds"].values()) == {None}
+    assert summary["throughput"]["samples_per_second"] is None
+    assert summary["verdict"]["bottleneck"] == "unknown"
+
+
+@pytest.mark.parametrize("state", ["running", "failed", "stopped"])
+def test_a_run_broken_off_with_a_torn_row(tmp_path: Path, state: str) -> None:
+    folder = make(tmp_path)
+    take_steps(folder, "worker-0", count=50)
+    with folder.steps_path("worker-0").open("ab") as file:
+        file.write(b"torn")
+    folder.steps_path("worker-1").touch()
+    folder.append_score(score(2.2, "worker-0", 0.4))
+    folder.write_live(state, os.getpid(), [role("worker-0"), role("worker-1", report=None)])
+    summary = summarise(folder)
+    assert summary["status"] == state
+    assert summary["quality"]["accuracy"] == 0.4
+    roles = by_role(summary)
+    assert roles["worker-0"]["steps"] == 50
+    assert (roles["worker-1"]["steps"], roles["worker-1"]["phases"]) == (None, None)
+    assert summary["seconds"]["total"] == pytest.approx(2.5)
+
+
+def test_a_run_whose_launcher_died_is_lost(tmp_path: Path) -> None:
+    folder = make(tmp_path)
+    folder.write_live("running", 2**22 + 1, [role("worker-0")])
+    assert summarise(folder)["status"] == "lost"
+
+
+def test_a_diverged_run_is_still_valid_json(tmp_path: Path) -> None:
+    folder = make(tmp_path, "single", 1, target_accuracy=0.9)
+    take_steps(folder, "worker-0", loss=math.nan)
+    values = {"loss": math.inf, "accuracy": math.nan}
+    folder.append_score(
+        Score(time=3.0, role="worker-0", step=1, epoch=1, final=True, values=values)
+    )
+    summary = summarise(folder)
+    assert summary["quality"] == {"accuracy": None, "loss": None}
+    assert summary["seconds"]["to_target"] is None
+    json.dumps(summary, allow_nan=False)
+
+
+def test_summary_holds_plain_values_only(done: RunFolder) -> None:
+    def check(value: Any) -> None:
+        assert not isinstance(value, np.generic)
+        for each in value.values() if isinstance(value, dict) else value:
+            if isinstance(each, dict | list):
+                check(each)
+            else:
+                assert each is None or type(each) in (str, int, float, bool)
+
+    check(summarise(done))
