@@ -23,7 +23,7 @@ class Local:
 
     def start(self, replica: Replica) -> None:
         self._replica = replica
-        self._pieces = replica.pieces(0, replica.size)
+        self._pieces = [(p, replica.flat[p.at]) for p in replica.pieces(0, replica.size)]
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper)
 
     def step(self, gradient: Gradient) -> Outcome:
@@ -32,13 +32,13 @@ class Local:
         if self._post.apply is not None:
             self._post.apply()
             return self._outcome(began, gradient)
-        flat = self._replica.flat
         grads = self._replica.flat_gradients()
+        step = self._rule.step
         with torch.no_grad():
-            for parameter, at, inside in self._pieces:
-                if (grad := grads[parameter]) is not None:
-                    part = flat[at]
-                    self._rule.step(part, part, grad[inside], at, gradient.lr, self._version)
+            for piece, part in self._pieces:
+                grad = grads[piece.parameter]
+                if grad is not None:
+                    step(part, part, piece.of(grad), piece.at, gradient.lr, self._version)
         self._replica.clear()
         return self._outcome(began, gradient)
 

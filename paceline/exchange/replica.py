@@ -12,11 +12,14 @@ from paceline.server.rules import chunks
 
 
 class Piece(NamedTuple):
-    """Part `inside` of one parameter, which is part `at` of the flat buffer."""
+    """Part `inside` of one parameter (None: all of it), which is part `at` of the flat buffer."""
 
     parameter: int
     at: slice
-    inside: slice
+    inside: slice | None
+
+    def of(self, grad: Tensor) -> Tensor:
+        return grad if self.inside is None else grad[self.inside]
 
 
 class Replica:
@@ -66,19 +69,17 @@ class Replica:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
         if out is not self._out:
             self._out, self._out_views = out, self.views(out)
-        grads = []
-        for p, view in zip(self.parameters, self._out_views, strict=True):
-            if p.grad is None:  # a layer this batch did not use
-                view.zero_()
-            else:
-                grads.append((view, p.grad))
-            p.grad = None
+        grads = [p.grad for p in self.parameters if p.grad is not None]
         with torch.no_grad():
-            if scale == 1.0:
-                torch._foreach_copy_([v for v, _ in grads], [g for _, g in grads])
+            if scale == 1.0 and len(grads) == len(self.parameters):
+                torch._foreach_copy_(self._out_views, grads)
             else:
-                for view, grad in grads:
-                    torch.mul(grad, scale, out=view)
+                for view, p in zip(self._out_views, self.parameters, strict=True):
+                    if p.grad is None:  # a layer this batch did not use
+                        view.zero_()
+                    else:
+                        torch.mul(p.grad, scale, out=view)
+        self.clear()
 
     def scatter(self, flat: Tensor) -> None:
         """Give every parameter its part of a flat gradient."""
@@ -95,7 +96,7 @@ class Replica:
         for index, span in enumerate(self._spans):
             for at in chunks(max(start, span.start), min(stop, span.stop)):
                 inside = slice(at.start - span.start, at.stop - span.start)
-                found.append(Piece(index, at, inside))
+                found.append(Piece(index, at, None if at == span else inside))
         return found
 
     def clear(self) -> None:

@@ -43,7 +43,7 @@ class SharedAsync:
         self._replica = replica
         self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
         self._own = self._params[post.index]
-        self._pieces: list[list[Piece]] = [replica.pieces(a, b) for a, b in post.shards]
+        self._pieces = [self._views(replica.pieces(a, b)) for a, b in post.shards]
         if post.index == 0:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
@@ -51,6 +51,10 @@ class SharedAsync:
         self._pull()
         if replica.device.type == "cpu":
             replica.bind(self._own)
+
+    def _views(self, pieces: list[Piece]) -> list[tuple[Piece, list[torch.Tensor]]]:
+        """Each piece with its view in every worker's place, made once."""
+        return [(piece, [place[piece.at] for place in self._params]) for piece in pieces]
 
     def step(self, gradient: Gradient) -> Outcome:
         began = time.perf_counter()
@@ -85,16 +89,14 @@ class SharedAsync:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         words, mine = self._board.words, self._post.index
         current, version = words[self._places[shard]], words[self._versions[shard]]
-        old, new = self._params[current], self._own
+        step = self._rule.step
         with torch.no_grad():
-            for piece in self._pieces[shard]:
-                grad = grads[piece.parameter]
+            for piece, places in self._pieces[shard]:
+                grad, new, old = grads[piece.parameter], places[mine], places[current]
                 if grad is None:
-                    new[piece.at].copy_(old[piece.at])
+                    new.copy_(old)
                 else:
-                    self._rule.step(
-                        new[piece.at], old[piece.at], grad[piece.inside], piece.at, lr, version + 1
-                    )
+                    step(new, old, piece.of(grad), piece.at, lr, version + 1)
         words[self._versions[shard]] = version + 1
         words[self._places[shard]] = mine
         staleness = version - self._seen[shard]

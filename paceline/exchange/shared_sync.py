@@ -30,6 +30,7 @@ class SharedSync:
         self._post = post
         self._params = post.params
         self._grads = post.grads
+        self._grad = post.grads[post.index]
         self._arrived = range(1, 1 + post.workers)
         self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
         self._applied = range(self._weights.stop, self._weights.stop + len(post.shards))
@@ -44,7 +45,9 @@ class SharedSync:
         post, board = self._post, self._board
         self._replica = replica
         self._own = {
-            index: Table(self._params[:, a:b], make_rule(post.rule, b - a, post.hyper))
+            index: Table(
+                self._params[:, a:b], self._grads[:, a:b], make_rule(post.rule, b - a, post.hyper)
+            )
             for index, (a, b) in enumerate(post.shards)
             if index % post.workers == post.index
         }
@@ -58,20 +61,18 @@ class SharedSync:
 
     def step(self, gradient: Gradient) -> Outcome:
         began = time.perf_counter()
-        mine = self._post.index
         if gradient.weight:
-            self._replica.gather(self._grads[mine])
+            self._replica.gather(self._grad)
         self._round += 1
         self._lr = gradient.lr
-        self._board.words[self._weights[mine]] = gradient.weight
-        self._board.post(self._arrived[mine], self._round)
-        pushed = time.perf_counter()
+        self._board.words[self._weights[self._post.index]] = gradient.weight
+        self._board.post(self._arrived[self._post.index], self._round)
         waited, updated = self._serve()
         self._take()
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - pushed - waited - updated + pushed - began,
+            exchange=time.perf_counter() - began - waited - updated,
             wait=waited,
             update=updated,
             version=self._round,
@@ -93,18 +94,15 @@ class SharedSync:
         for worker, word in enumerate(self._arrived):
             board.wait(word, self._round, f"worker-{worker} in round {self._round}")
         here = now()
-        grads = [
-            (self._grads[worker], float(words[weight]))
-            for worker, (word, weight) in enumerate(zip(self._arrived, self._weights, strict=True))
+        pushes = [
+            (worker, float(words[self._weights[worker]]))
+            for worker, word in enumerate(self._arrived)
             if words[word] != GONE
         ]
-        if not grads:  # all left before this round
-            return here - began, 0.0
-        if not grads:  # all have left meanwhile: there is no such round
+        if not pushes:  # all have left meanwhile: there is no such round
             return here - began, 0.0
         for index, table in self._own.items():
-            a, b = self._post.shards[index]
-            table.apply([(grad[a:b], weight) for grad, weight in grads], self._lr, 0)
+            table.apply(pushes, self._lr, 0)
             board.post(self._applied[index], self._round)
         done = now()
         self._update += done - here

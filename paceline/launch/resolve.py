@@ -12,7 +12,7 @@ from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.types import Facts
 
-# Below this many parameters one server is quicker than several: each costs a message a step.
+# Below this many parameters one server is quicker than several: each costs a message or a lock.
 LARGE = 2_000_000
 
 
@@ -49,11 +49,18 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
         changes["epochs"] = first.epochs
     if spec.kind.served:
         changes["transport"] = _transport(spec)
-        many = first.parameters >= LARGE
-        changes["servers"] = spec.servers or (min(spec.workers, cores) if many else 1)
+        changes["servers"] = spec.servers or _servers(spec, changes["transport"], first, cores)
         if changes["servers"] > first.parameters:
             raise SpecError([f"--servers {changes['servers']}: more than the model's parameters."])
     return spec.with_(**changes)
+
+
+def _servers(spec: RunSpec, transport: str, facts: Facts, cores: int) -> int:
+    """One a worker, or one alone where each would cost more than it takes off the others."""
+    free = transport == "shm" and spec.kind.samples == "slices"  # each worker applies its own
+    if free or facts.parameters >= LARGE:
+        return min(spec.workers, cores, facts.parameters)
+    return 1
 
 
 def _transport(spec: RunSpec) -> str:

@@ -25,7 +25,7 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     grads = torch.empty(workers, stop - start)
     rule = make_rule(assignment["rule"], stop - start, Hyper.of(assignment["hyper"]))
     tally = Tally()
-    desk = Desk(Table(slots, rule), gate, grads, tally)
+    desk = Desk(Table(slots, grads, rule), gate, grads, tally)
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()

@@ -65,19 +65,19 @@ class Supervisor:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
         self._selector.register(self._nursery, selectors.EVENT_READ)
         status = "failed"
-        try:
-            with self._stopping.caught():
+        with self._stopping.caught():  # to the end: an interrupt must not cut the ending short
+            try:
                 self._go()
                 status = "stopped" if self._stopping.asked else "done"
-        except PacelineError as wrong:
-            if isinstance(wrong, Interrupted):
-                status = "stopped"
-            with contextlib.suppress(PacelineError):  # the first failure is the one to tell
-                self._tell("supervisor", status, str(wrong))
-            raise
-        finally:
-            self._end_all()
-            self._close(status)
+            except PacelineError as wrong:
+                if isinstance(wrong, Interrupted):
+                    status = "stopped"
+                with contextlib.suppress(PacelineError):  # the first failure is the one to tell
+                    self._tell("supervisor", status, str(wrong))
+                raise
+            finally:
+                self._end_all()
+                self._close(status)
         return status
 
     def _go(self) -> None:

@@ -41,7 +41,7 @@ class Hyper:
     weight_decay: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.999
-    eps: float = 1e-8
+    eps: float = 0.0  # 0 takes the rule's own
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Hyper:
@@ -89,7 +89,7 @@ class Adagrad(Rule):
     def _direction(self, old: Tensor, grad: Tensor, at: slice, t: int) -> Tensor:
         g = self._decayed(old, grad)
         total = self.state[0][at].addcmul_(g, g)
-        return g / total.sqrt().add_(1e-10)
+        return g / total.sqrt().add_(self.hyper.eps or 1e-10)
 
 
 class Adam(Rule):
@@ -100,7 +100,7 @@ class Adam(Rule):
         g = self._decayed(old, grad)
         first = self.state[0][at].lerp_(g, 1 - h.beta1)
         second = self.state[1][at].mul_(h.beta2).addcmul_(g, g, value=1 - h.beta2)
-        size = (second.sqrt() / (1 - h.beta2**t) ** 0.5).add_(h.eps)
+        size = (second.sqrt() / (1 - h.beta2**t) ** 0.5).add_(h.eps or 1e-8)
         direction: Tensor = (first / size).div_(1 - h.beta1**t)
         return direction
 

@@ -115,12 +115,12 @@ class Desk:
     def _act(self, decision: Decision) -> None:
         if decision.apply:
             began = time.perf_counter()
-            grads = [(self._grads[p.worker], p.weight) for p in decision.apply]
+            pushes = [(p.worker, p.weight) for p in decision.apply]
             # Gates put into one update only workers that read the same place.
             place = self._gate.place(decision.apply[0].worker)
             for p in decision.apply:
                 self._last[p.worker] = (p.sequence, self._table.version - p.version)
-            self._table.apply(grads, decision.apply[0].lr, place)
+            self._table.apply(pushes, decision.apply[0].lr, place)
             self._tally.applied += len(decision.apply)
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.answer:

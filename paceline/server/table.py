@@ -16,19 +16,23 @@ from paceline.server.rules import CHUNK, Rule, chunks
 
 
 class Table:
-    """One writer. `version` counts updates; a half-applied one is never the current version."""
+    """One writer. `version` counts updates; a half-applied one is never the current version.
 
-    def __init__(self, slots: Tensor, rule: Rule) -> None:
+    `grads` has a row a worker: where its gradient lies when it is to be applied. Views of every
+    chunk are made once: on small models making them would cost more than the arithmetic.
+    """
+
+    def __init__(self, slots: Tensor, grads: Tensor, rule: Rule) -> None:
+        self.size = slots.shape[1]
         self._slots = slots
         self._rule = rule
-        self._chunks = chunks(0, slots.shape[1])
-        self._sum = torch.empty(min(CHUNK, max(1, slots.shape[1])))
+        self._chunks = chunks(0, self.size)
+        self._slot_views = [[slot[at] for at in self._chunks] for slot in slots]
+        self._grad_views = [[grad[at] for at in self._chunks] for grad in grads]
+        scratch = torch.empty(min(CHUNK, max(1, self.size)))
+        self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
         self.current = 0
         self.version = 0
-
-    @property
-    def size(self) -> int:
-        return self._slots.shape[1]
 
     def slot(self, index: int) -> Tensor:
         return self._slots[index]
@@ -38,27 +42,27 @@ class Table:
         if into != self.current:
             self._slots[into].copy_(self._slots[self.current])
 
-    def apply(self, grads: Sequence[tuple[Tensor, float]], lr: float, into: int) -> None:
-        """One update by the mean of these gradients, weighted by the samples behind each."""
-        counting = [(grad, weight) for grad, weight in grads if weight > 0]
-        if counting:
-            old, new = self._slots[self.current], self._slots[into]
-            for at in self._chunks:
-                self._rule.step(
-                    new[at], old[at], self._mean(counting, at), at, lr, self.version + 1
-                )
-            self.current = into
-        else:
-            self.copy(into)
-        self.version += 1
+    def apply(self, pushes: Sequence[tuple[int, float]], lr: float, into: int) -> None:
+        """One update by the mean of these workers' gradients, weighted by samples.
 
-    def _mean(self, grads: list[tuple[Tensor, float]], at: slice) -> Tensor:
-        if len(grads) == 1:
-            return grads[0][0][at]
-        total = sum(weight for _, weight in grads)
-        mean = self._sum[: at.stop - at.start]
-        first, weight = grads[0]
-        torch.mul(first[at], weight / total, out=mean)
-        for grad, weight in grads[1:]:
-            mean.add_(grad[at], alpha=weight / total)
+        `pushes` are (worker, weight); a weight of 0 is no gradient at all.
+        """
+        self.version += 1
+        grads = [(self._grad_views[worker], weight) for worker, weight in pushes if weight > 0]
+        if not grads:
+            self.copy(into)
+            return
+        old, new, step = self._slot_views[self.current], self._slot_views[into], self._rule.step
+        for index, at in enumerate(self._chunks):
+            mean = grads[0][0][index] if len(grads) == 1 else self._mean(grads, index)
+            step(new[index], old[index], mean, at, lr, self.version)
+        self.current = into
+
+    def _mean(self, grads: list[tuple[list[Tensor], float]], index: int) -> Tensor:
+        """mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁), one pass a gradient."""
+        out = self._mean_views[index]
+        mean, total = grads[0][0][index], grads[0][1]
+        for views, weight in grads[1:]:
+            total += weight
+            mean = torch.lerp(mean, views[index], weight / total, out=out)
         return mean

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import time
 from typing import TYPE_CHECKING
@@ -30,8 +29,7 @@ def listen(address: str) -> tuple[socket.socket, str]:
         sock.bind((host, int(port)))
     except (OSError, OverflowError) as wrong:
         sock.close()
-        errno = getattr(wrong, "errno", None)
-        why = os.strerror(errno).lower() if errno else str(wrong)
+        why = str(getattr(wrong, "strerror", None) or wrong).lower()
         raise RunFailed(
             f"cannot listen on {host}:{port}: {why}; choose another --port, or 0 for a free one."
         ) from None

@@ -45,7 +45,8 @@ def rule_of(optimizer: Optimizer) -> tuple[str, dict[str, float]]:
             return "adagrad", hyper | {"eps": float(group["eps"])}
         case _:
             beta1, beta2 = group["betas"]
-            return kind.lower(), hyper | {"beta1": beta1, "beta2": beta2, "eps": group["eps"]}
+            rule = "adamw" if group.get("decoupled_weight_decay") else kind.lower()
+            return rule, hyper | {"beta1": beta1, "beta2": beta2, "eps": group["eps"]}
 
 
 def _plain(group: dict[str, Any]) -> dict[str, Any]:
