@@ -6,8 +6,9 @@ Each worker has a place of its own for the parameters. A push takes the shard, w
 
 and makes its own place the current one. Nobody else writes a worker's place, so what it reads
 stays as it is until its next push; and until the last word is written the old version stands,
-so a worker that dies in mid-push has changed nothing. The gradient is used where backward left
-it: an exchange costs what a lone optimizer step costs.
+so a worker that dies in mid-push has changed no parameter (a rule's own state, such as momentum,
+is changed in place). The gradient is used where backward left it: an exchange costs what a lone
+optimizer step costs.
 """
 
 from __future__ import annotations

@@ -67,10 +67,10 @@ class Starter:
             if index == 0 and work.echo is not None:
                 fds["stdout"] = work.echo
             more = own_loop if work.script is not None else {}
-            self._fork("worker", index, place, fds, spec=spec.model_dump(), **more)
+            self._fork("worker", index, place, fds, {"spec": spec.model_dump()} | more)
         if spec.evaluator:
             fds = {name: self._segments.fd(name) for name in names if name in ("snapshot", "task")}
-            self._fork("evaluator", None, place_evaluator(), fds, spec=spec.model_dump())
+            self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()})
 
     def servers(self, spec: RunSpec, facts: Facts) -> None:
         """The servers over TCP; over shared memory they live inside the workers."""
@@ -84,19 +84,16 @@ class Starter:
             self._crew.shards = len(self._shards)
             return
         for index, (start, stop) in enumerate(self._shards):
-            self._fork(
-                "server",
-                index,
-                place_server(),
-                {},
-                start=start,
-                stop=stop,
-                workers=spec.workers,
-                gate=spec.kind.gate,
-                rule=spec.optimizer,
-                hyper=_hyper(spec, facts),
-                address=f"{spec.host}:{spec.port + index if spec.port else 0}",
-            )
+            more = {
+                "start": start,
+                "stop": stop,
+                "workers": spec.workers,
+                "gate": spec.kind.gate,
+                "rule": spec.optimizer,
+                "hyper": _hyper(spec, facts),
+                "address": f"{spec.host}:{spec.port + index if spec.port else 0}",
+            }
+            self._fork("server", index, place_server(), {}, more)
 
     def roster(self, spec: RunSpec, facts: Facts) -> None:
         """Tell every worker the spec as resolved and where the others are."""
@@ -115,7 +112,12 @@ class Starter:
             )
 
     def _fork(
-        self, kind: str, index: int | None, place: Place, fds: dict[str, int], **more: Any
+        self,
+        kind: str,
+        index: int | None,
+        place: Place,
+        fds: dict[str, int],
+        more: dict[str, Any],
     ) -> None:
         role = kind if index is None else f"{kind}-{index}"
         ours, theirs = pair()

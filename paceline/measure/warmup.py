@@ -2,10 +2,11 @@
 
 MSER (White, 1997): of n durations, drop the first d that make the mean of the rest best known,
 
-    d* = argmin over 0 ≤ d ≤ n/2 of  MSER(d) = Σ_{i ≥ d} (x_i − x̄_d)² / (n − d)²
+    d* = argmin over 0 ≤ d ≤ n/3 of  MSER(d) = Σ_{i ≥ d} (x_i − x̄_d)² / (n − d)²
 
 which is the squared standard error of that mean. Dropping slow first steps shrinks the sum more
-than the divisor; dropping good steps does the opposite, so a steady series keeps nearly all.
+than the divisor; dropping good steps does the opposite, so a steady series keeps nearly all. No
+more than a third may go: a host that was busy for the first half of a run is not warm-up.
 
 One pause late in the series would outweigh everything else in a sum of squares. So the series is
 clipped first, to the median ± 5 median absolute deviations of its second half, which warm-up by
@@ -24,7 +25,7 @@ DEVIATIONS = 5.0
 
 
 def warmup_steps(durations: npt.NDArray[np.floating]) -> int:
-    """How many of the first steps to leave out: always the first, never more than half.
+    """How many of the first steps to leave out: always the first, never more than a third.
 
     With fewer than ten steps there is nothing to detect and only the first is left out.
     """
@@ -38,7 +39,7 @@ def warmup_steps(durations: npt.NDArray[np.floating]) -> int:
     settled = _mser(whole.reshape(-1, batch).mean(axis=1)) * batch
     # A batch of many steps can hide two or three very slow ones at its start.
     slow = int(np.argmax(series <= high))
-    return min(max(1, slow, settled), count // 2)
+    return min(max(1, slow, settled), count // 3)
 
 
 def _usual(steady: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -55,4 +56,4 @@ def _mser(means: npt.NDArray[np.float64]) -> int:
     left = np.arange(1, len(means) + 1)
     squares = np.cumsum(centred**2) - np.cumsum(centred) ** 2 / left
     by_dropped = (squares / left.astype(np.float64) ** 2)[::-1]
-    return int(np.argmin(by_dropped[: len(means) // 2 + 1]))
+    return int(np.argmin(by_dropped[: len(means) // 3 + 1]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rich.console import RenderableType
 
-from paceline.report.layout import Column, Fitting, stacked, table
+from paceline.report.layout import Column, Fitting, inside_note, named, stacked, table
 from paceline.report.published import PublishedRole, published_softmax
 from paceline.report.words import NONE, Summary, number, percent
 
@@ -30,7 +30,7 @@ def beside_published(summaries: Iterable[Summary]) -> RenderableType:
     strategies = [strategy for strategy, _ in rows]
     names = [
         Column(title="strategy", cells=_once(strategies), words=True, style="bold"),
-        Column(title="role", cells=[role["role"] for _, role in rows], words=True, style="cyan"),
+        Column(title="role", cells=[named(role) for _, role in rows], words=True, style="cyan"),
     ]
     theirs = [published.get((strategy, role["role"])) for strategy, role in rows]
     pairs = []
@@ -44,7 +44,8 @@ def beside_published(summaries: Iterable[Summary]) -> RenderableType:
     def grid(some: list[Column]) -> RenderableType:
         return table([*names, *some], groups=strategies)
 
-    return Fitting(grid(pairs), stacked(grid(pairs[:6]), grid(pairs[6:])))
+    both = Fitting(grid(pairs), stacked(grid(pairs[:6]), grid(pairs[6:])))
+    return stacked(both, inside_note([role for _, role in rows]))
 
 
 def _once(names: list[str]) -> list[str]:

@@ -19,7 +19,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from paceline.report.words import NONE
+from paceline.report.words import NONE, Summary
 
 ENDLESS = 10_000  # wider than any table: what measuring asks for
 
@@ -61,6 +61,20 @@ def table(columns: Iterable[Column], *, groups: Sequence[str] = ()) -> Table:
             grid.add_section()
         grid.add_row(*map(_cell, row))
     return grid
+
+
+INSIDE = "*"  # marks a server without a process of its own
+
+
+def named(role: Summary) -> str:
+    name: str = role["role"]
+    return name + INSIDE if role.get("inside") else name
+
+
+def inside_note(roles: Sequence[Summary]) -> Text | None:
+    if not any(role.get("inside") for role in roles):
+        return None
+    return Text(f"{INSIDE} inside the workers: its CPU and memory are counted there", style="dim")
 
 
 def _cell(text: str) -> Text:

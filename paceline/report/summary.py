@@ -118,6 +118,9 @@ def _role(
     used = [sample for sample in records.resources if sample.role == name]
     steps = records.steps.get(name)
     work = _reported(report) if steps is None else _work(steps)
+    host = records.steps.get(role.get("inside") or "")
+    if host is not None:  # it served as long as its host trained
+        work["seconds"] = _work(host)["seconds"]
     return {
         "role": name,
         "inside": role.get("inside"),

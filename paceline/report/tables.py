@@ -10,7 +10,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.diagnose.scaling import Ratio, efficiency, speedup
-from paceline.report.layout import Column, Fitting, render, stacked, table
+from paceline.report.layout import (
+    Column,
+    Fitting,
+    inside_note,
+    named,
+    render,
+    stacked,
+    table,
+)
 from paceline.report.words import (
     NONE,
     Summary,
@@ -40,9 +48,6 @@ __all__ = [
     "runs_table",
     "verdict",
 ]
-
-
-INSIDE = "*"  # marks a server without a process of its own
 
 
 def report(summary: Summary) -> RenderableType:
@@ -113,7 +118,7 @@ def run_table(summary: Summary) -> RenderableType:
     roles = list(summary["roles"])
     timed = [role for role in roles if sum((role.get("phases") or {}).values())]
     used, short_used = ([_names(roles), *_use(roles, told)] for told in (number, short))
-    note = _note(roles)
+    note = inside_note(roles)
     if not timed:
         return stacked(Fitting(table(used), table(short_used)), note)
     phases = table([_names(timed), *_phases(timed)])
@@ -126,14 +131,7 @@ def run_table(summary: Summary) -> RenderableType:
 
 
 def _names(roles: Sequence[Summary]) -> Column:
-    names = [role["role"] + (INSIDE if role.get("inside") else "") for role in roles]
-    return Column(title="role", cells=names, words=True, style="cyan")
-
-
-def _note(roles: Sequence[Summary]) -> Text | None:
-    if not any(role.get("inside") for role in roles):
-        return None
-    return Text(f"{INSIDE} inside the workers: its CPU and memory are counted there", style="dim")
+    return Column(title="role", cells=[named(role) for role in roles], words=True, style="cyan")
 
 
 def _use(roles: Sequence[Summary], large: Callable[[float | None], str]) -> list[Column]:

@@ -121,7 +121,7 @@ class Desk:
             for p in decision.apply:
                 self._last[p.worker] = (p.sequence, self._table.version - p.version)
             self._table.apply(pushes, decision.apply[0].lr, place)
-            self._tally.applied += len(decision.apply)
+            self._tally.applied += 1
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.answer:
             connection, frame = self._waiting.pop(worker)

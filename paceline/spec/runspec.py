@@ -13,6 +13,7 @@ from paceline.spec.check import cross_faults
 
 # Fields a task fills when the spec leaves them open.
 OPEN = ("batch", "epochs", "lr", "optimizer")
+SEVERAL = "ps-sync"  # the strategy of several workers where none is named: exact, and the fastest
 
 
 class RunSpec(BaseModel):
@@ -25,7 +26,9 @@ class RunSpec(BaseModel):
     )
     data: str | None = Field(None, description="data set; the task's own where not given")
     data_dir: str | None = Field(None, description="folder with the data set's files")
-    strategy: str = Field("single", description="how gradients become parameters")
+    strategy: str = Field(
+        "single", description="how gradients become parameters; ps-sync where workers are several"
+    )
     workers: int = Field(1, ge=1, le=4096, description="how many workers train")
     servers: int | None = Field(None, ge=1, le=256, description="how many servers hold parameters")
     transport: Literal["auto", "shm", "tcp"] = Field("auto", description="how bytes move")
@@ -48,6 +51,8 @@ class RunSpec(BaseModel):
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
 
     def __init__(self, **values: Any) -> None:
+        if "strategy" not in values and values.get("workers", 1) not in (None, 1):
+            values["strategy"] = SEVERAL
         try:
             super().__init__(**values)
         except ValidationError as wrong:

@@ -27,9 +27,10 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
     task = task_for(spec, fds)
     torch.manual_seed(spec.seed)
     device = pick_device(spec.device, 0)
+    test = task.data().test  # in the worker's order, data then model: both may draw on the seed
     replica = Replica(task.model().to(device))
     control.send("ready", device=str(device))
-    scorer = Scorer(task, replica.model, task.data().test, control, clock)
+    scorer = Scorer(task, replica.model, test, control, clock)
     scored = -1
     while True:
         control.send("snapshot")

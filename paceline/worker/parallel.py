@@ -9,6 +9,7 @@ changes nothing. After it, `loss.backward(); optimizer.step()` is a step of the 
 from __future__ import annotations
 
 import time
+from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from torch import nn
@@ -108,7 +109,12 @@ class OwnLoop:
             on_snapshot=lambda message: None,
         )
         self._began = time.monotonic()
-        optimizer.step = self._step  # type: ignore[method-assign]
+
+        def step(_: Optimizer, closure: Any = None) -> Any:
+            return self._step(closure)
+
+        # Bound to the optimizer, as learning-rate schedulers expect of its method.
+        optimizer.step = MethodType(step, optimizer)  # type: ignore[method-assign]
 
     def _apply_own(self) -> None:
         self._own_step()

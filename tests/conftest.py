@@ -1,0 +1,249 @@
+"""What every test may use, and the promise every parallel test keeps: nothing of a run remains.
+
+Every process that a test starts, however far down, inherits a variable that is this session's
+alone. So leftovers are found in /proc by their environment, whoever their parent is by now, and
+other work on the same machine is never taken for ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from paceline.store.steps import HEADER, ROW
+
+MARK = f"PACELINE_TEST_SESSION={secrets.token_hex(8)}"
+os.environ.__setitem__(*MARK.split("="))
+
+HARD_LIMIT = 60  # seconds; the longest a parallel test may take
+PROC = Path("/proc")
+SHM = Path("/dev/shm")
+
+Found = TypeVar("Found")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A parallel test without a time limit of its own gets one, so that none is forgotten."""
+    for item in items:
+        if item.get_closest_marker("parallel") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(HARD_LIMIT, method="signal"))
+
+
+# What is left.
+
+
+def processes_of_tests() -> dict[int, str]:
+    """Every living process that a test started, and its command line."""
+    found = {}
+    for entry in PROC.glob("[0-9]*"):
+        try:
+            if MARK.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(entry.name)] = command.strip()
+        except OSError:  # it ended meanwhile, or is not ours to look at
+            continue
+    return found
+
+
+def kept_nursery() -> int | None:
+    """The one process that may outlive a run: it is kept for the next one."""
+    api = sys.modules.get("paceline.api")
+    kept = getattr(api, "_kept", None)
+    return kept[0].pid if kept else None
+
+
+def segments_held(pid: int | str) -> list[str]:
+    """Shared-memory segments of ours that a process has open or mapped."""
+    found = []
+    with contextlib.suppress(OSError):
+        for fd in (PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.append(str(fd.readlink()))
+    with contextlib.suppress(OSError):
+        found += (PROC / str(pid) / "maps").read_text().splitlines()
+    return [name for name in found if "memfd:paceline-" in name]
+
+
+def leftovers(shm_before: set[Path]) -> list[str]:
+    """What a run should have taken with it."""
+    living = processes_of_tests()
+    nursery = kept_nursery()
+    living.pop(nursery or 0, None)
+    left = [f"process {pid}: {command}" for pid, command in living.items()]
+    for pid in ("self", *([nursery] if nursery else [])):
+        left += [f"segment in process {pid}: {name}" for name in segments_held(pid)]
+    left += [str(path) for path in set(SHM.iterdir()) - shm_before]
+    return left
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """After a parallel test no process, no segment and no file in /dev/shm remains."""
+    if request.node.get_closest_marker("parallel") is None or not PROC.is_dir():
+        yield
+        return
+    before = set(SHM.iterdir())
+    yield
+    with contextlib.suppress(AssertionError):
+        eventually(lambda: not leftovers(before), 3)
+    left = leftovers(before)
+    for pid in set(processes_of_tests()) - {kept_nursery()}:  # let no later test pay for it
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert not left
+
+
+# Waiting.
+
+
+def eventually(look: Callable[[], Found], seconds: float, what: str = "") -> Found:
+    """The first true thing that `look` sees; AssertionError if it sees none in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if found := look():
+            return found
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what or look}"
+        time.sleep(0.01)
+
+
+@pytest.fixture(name="eventually")
+def _eventually() -> Callable[..., Any]:
+    return eventually
+
+
+# Runs and the command line.
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A folder for runs."""
+    return tmp_path / "runs"
+
+
+class Command:
+    """A `paceline` command under way, and the run it makes."""
+
+    def __init__(self, process: subprocess.Popen[bytes], cwd: Path, tag: str, out: str) -> None:
+        self.process = process
+        self.pid = process.pid
+        self._runs = cwd / out
+        self._before = self._folders()
+        self._streams = cwd / f"{tag}.out", cwd / f"{tag}.err"
+
+    @property
+    def stdout(self) -> str:
+        return self._streams[0].read_text()
+
+    @property
+    def stderr(self) -> str:
+        return self._streams[1].read_text()
+
+    def _folders(self) -> set[Path]:
+        if not self._runs.is_dir():
+            return set()
+        return {path for path in self._runs.iterdir() if not path.name.startswith(".")}
+
+    @property
+    def folder(self) -> Path:
+        """The run's folder, once there is one."""
+        return eventually(lambda: next(iter(self._folders() - self._before), None), 20, "a folder")
+
+    def live(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "roles.json").read_text())
+        return found
+
+    def pids(self) -> dict[str, int]:
+        return {role["role"]: role["pid"] for role in self.live()["roles"] if role["pid"]}
+
+    def has_steps(self, role: str) -> bool:
+        path = self.folder / "steps" / f"{role}.steps"
+        return path.is_file() and path.stat().st_size >= len(HEADER) + ROW
+
+    def in_the_middle(self, *more: str) -> dict[str, int]:
+        """Wait until every worker has taken steps and the roles in `more` live: their pids."""
+
+        def look() -> dict[str, int]:
+            assert self.process.poll() is None, f"it ended too early: {self.stderr}"
+            pids = self.pids()
+            workers = [role for role in pids if role.startswith("worker-")]
+            steps = bool(workers) and all(self.has_steps(role) for role in workers)
+            return pids if steps and set(more) <= pids.keys() else {}
+
+        return eventually(look, 30, f"steps of every worker; stderr so far: {self.stderr}")
+
+    def wait(self, seconds: float) -> int:
+        """The exit code; AssertionError if it takes longer."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still running after {seconds} s: {self.stderr}") from None
+
+
+class Cli:
+    """Runs `paceline` as a user would, in a folder of the test's own."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self._commands: list[Command] = []
+
+    def start(self, *arguments: str | Path, out: str = "runs") -> Command:
+        """Begin a command whose runs go to `out`."""
+        tag = f"command-{len(self._commands)}"
+        with (
+            (self.cwd / f"{tag}.out").open("wb") as stdout,
+            (self.cwd / f"{tag}.err").open("wb") as stderr,
+        ):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "paceline.cli", *map(str, arguments)],
+                cwd=self.cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env={**os.environ, "PACELINE_RUNS": out, "COLUMNS": "300"},
+            )
+        self._commands.append(Command(process, self.cwd, tag, out))
+        return self._commands[-1]
+
+    def run(self, *arguments: str | Path, seconds: float = 50) -> Command:
+        """To its end."""
+        command = self.start(*arguments)
+        command.wait(seconds)
+        return command
+
+    def listed(self) -> list[dict[str, Any]]:
+        """What `paceline runs` says."""
+        command = self.run("runs", "--json")
+        assert command.process.returncode == 0, command.stderr
+        found: list[dict[str, Any]] = json.loads(command.stdout)
+        return found
+
+    def shown(self) -> dict[str, Any]:
+        """What `paceline show last` says."""
+        command = self.run("show", "last", "--json")
+        assert command.process.returncode == 0, command.stderr
+        found: dict[str, Any] = json.loads(command.stdout)
+        return found
+
+    def end(self) -> None:
+        for command in self._commands:
+            if command.process.poll() is None:
+                command.process.kill()
+                command.process.wait()
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    command_line = Cli(tmp_path)
+    yield command_line
+    command_line.end()

@@ -1,0 +1,145 @@
+"""N workers of batch b, in step, are one worker of batch N·b: to 1e-5 after 50 steps."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from contract_tasks import Net
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import paceline
+from paceline.data.sampler import Order, slices
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+STEPS = 50
+BATCH = 8
+RATES = {"sgd": 0.1, "momentum": 0.05, "nesterov": 0.05, "adagrad": 0.05, "adam": 0.01}
+
+SERVED = [
+    {"strategy": "ps-sync", "transport": transport, "servers": servers}
+    for transport in ("shm", "tcp")
+    for servers in (1, 2, 3)
+]
+IN_STEP: list[dict[str, Any]] = [*SERVED, {"strategy": "allreduce"}]
+
+
+def called(how: dict[str, Any]) -> str:
+    return "-".join(str(value) for value in how.values())
+
+
+def trained(
+    out: Path, samples: int, batch: int, rule: str = "sgd", **how: Any
+) -> dict[str, Tensor]:
+    how = {"steps": STEPS, "lr": RATES[rule], **how}
+    run = paceline.fit(
+        Net(samples), batch=batch, optimizer=rule, evaluate="never", seed=3, out=out, **how
+    )
+    assert run.status == "done"
+    return run.parameters()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """One worker's result, trained once for each global batch and rule."""
+    out = tmp_path_factory.mktemp("alone")
+
+    @cache
+    def train(samples: int, batch: int, rule: str = "sgd", **how: Any) -> dict[str, Tensor]:
+        return trained(out, samples, batch, rule, strategy="single", **how)
+
+    return train
+
+
+def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor], within: float) -> None:
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=0, atol=within)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("how", IN_STEP, ids=called)
+def test_many_in_step_are_one(how: dict[str, Any], workers: int, alone: Any, runs: Path) -> None:
+    """203 samples leave 11 for the last round of each epoch, whatever N."""
+    many = trained(runs, 203, BATCH, workers=workers, **how)
+    assert_same(many, alone(203, BATCH * workers), 1e-5)
+
+
+@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
+def test_a_last_round_with_fewer_samples_than_workers(
+    how: dict[str, Any], workers: int, alone: Any, runs: Path
+) -> None:
+    """193 samples leave one: all workers but one have nothing to give."""
+    many = trained(runs, 193, BATCH, workers=workers, **how)
+    assert_same(many, alone(193, BATCH * workers), 1e-5)
+
+
+@pytest.mark.parametrize("rule", ["momentum", "nesterov", "adagrad", "adam"])
+@pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
+def test_rules_with_a_memory(how: dict[str, Any], rule: str, alone: Any, runs: Path) -> None:
+    many = trained(runs, 203, BATCH, rule, workers=3, weight_decay=0.01, **how)
+    assert_same(many, alone(203, BATCH * 3, rule, weight_decay=0.01), 1e-5)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    samples=st.integers(20, 120),
+    batch=st.integers(1, 5),
+    workers=st.integers(1, 4),
+    how=st.sampled_from(IN_STEP),
+    rule=st.sampled_from(sorted(RATES)),
+    steps=st.integers(1, 40),
+)
+def test_for_any_samples_batch_and_workers(
+    samples: int,
+    batch: int,
+    workers: int,
+    how: dict[str, Any],
+    rule: str,
+    steps: int,
+    alone: Any,
+    tmp_path: Path,
+) -> None:
+    whole = min(batch * workers, samples)
+    many = trained(tmp_path, samples, batch, rule, workers=workers, steps=steps, **how)
+    assert_same(many, alone(samples, whole, rule, steps=steps), 1e-5)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
+def test_one_worker_is_plain_torch(rule: str, runs: Path) -> None:
+    seed, batch, lr = 3, 16, RATES[rule]
+    ours = trained(runs, 203, batch, rule, strategy="single")
+
+    task = Net(203)
+    data = task.data()
+    torch.manual_seed(seed)
+    model = task.model()
+    kinds = {
+        "sgd": lambda p: torch.optim.SGD(p, lr=lr),
+        "momentum": lambda p: torch.optim.SGD(p, lr=lr, momentum=0.9),
+        "adam": lambda p: torch.optim.Adam(p, lr=lr),
+    }
+    optimizer = kinds[rule](model.parameters())
+    for lot in slices(Order(203, seed), batch, 0, 1, None, STEPS):
+        optimizer.zero_grad()
+        task.loss(model, data.train.batch(lot.rows)).backward()
+        optimizer.step()
+    assert_same(ours, model.state_dict(), 1e-6)
+
+
+def test_workers_that_do_not_exchange_end_elsewhere(alone: Any, runs: Path) -> None:
+    apart = trained(runs, 203, BATCH, workers=2, strategy="independent")
+    together = alone(203, BATCH * 2)
+    assert any((apart[name] - together[name]).abs().max() > 1e-3 for name in apart)

@@ -1,0 +1,123 @@
+"""A loop of one's own under every strategy."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from own_loop_script import BATCH, SAMPLES, make_optimizer, parts
+from torch import Tensor, nn
+
+from paceline.api import Run, launch_script
+from paceline.errors import RunFailed, TaskError
+from paceline.spec import RunSpec
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+HERE = Path(__file__).parent
+EXAMPLE = HERE.parents[1] / "examples" / "own_loop.py"
+SCRIPT = HERE / "own_loop_script.py"
+
+CREWS: list[dict[str, Any]] = [
+    {"strategy": "single"},
+    {"strategy": "independent", "workers": 2},
+    {"strategy": "allreduce", "workers": 2},
+    {"strategy": "ps-sync", "workers": 2, "transport": "shm", "servers": 2},
+    {"strategy": "ps-sync", "workers": 2, "transport": "tcp", "servers": 2},
+    {"strategy": "ps-async", "workers": 2, "transport": "shm", "servers": 2},
+    {"strategy": "ps-async", "workers": 2, "transport": "tcp", "servers": 2},
+]
+
+
+def named(crew: dict[str, Any]) -> str:
+    return "-".join(map(str, crew.values()))
+
+
+def launched(script: Path, out: Path, *arguments: str, **crew: Any) -> Run:
+    spec = RunSpec(task=f"<python>:{script.name}", **crew)
+    return launch_script(spec, script, list(arguments), out=out, echo=None)
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=named)
+def test_the_example_trains(crew: dict[str, Any], runs: Path) -> None:
+    run = launched(EXAMPLE, runs, **crew)
+    assert run.status == "done"
+    printed = run.folder.log_path("worker-0").read_text()
+    assert "epoch 3" in printed
+    assert float(printed.split("accuracy")[-1]) > 0.85
+    workers = [role for role in run.roles if role["role"].startswith("worker-")]
+    assert sum(role["samples"] for role in workers) == 3 * 4000
+    assert run.parameters().keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}
+
+
+def test_the_example_trains_without_paceline_around_it(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert float(capsys.readouterr().out.split("accuracy")[-1]) > 0.85
+
+
+def by_hand(name: str, workers: int, epochs: int) -> dict[str, Tensor]:
+    """Plain torch: each worker's gradient on its own batch, averaged, one optimizer step."""
+    x, y, model = parts()
+    optimizer = make_optimizer(name, model)
+    for _ in range(epochs):
+        for begin in range(0, SAMPLES // workers, BATCH):
+            optimizer.zero_grad()
+            for worker in range(workers):
+                rows = torch.arange(worker, SAMPLES, workers)[begin : begin + BATCH]
+                loss = nn.functional.cross_entropy(model(x[rows]), y[rows])
+                (loss / workers).backward()
+            optimizer.step()
+    return model.state_dict()
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+@pytest.mark.parametrize("crew", [CREWS[2], CREWS[3], CREWS[4]], ids=named)
+def test_in_step_is_plain_torch_with_averaged_gradients(
+    crew: dict[str, Any], optimizer: str, runs: Path
+) -> None:
+    run = launched(SCRIPT, runs, "4", optimizer, **crew)
+    expected = by_hand(optimizer, 2, 4)
+    for name, value in run.parameters().items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-5)
+
+
+def test_alone_it_is_plain_torch(runs: Path) -> None:
+    run = launched(SCRIPT, runs, "4", "momentum", strategy="single")
+    expected = by_hand("momentum", 1, 4)
+    for name, value in run.parameters().items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-6)
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_script_that_shares_nothing_is_told(tmp_path: Path, runs: Path) -> None:
+    with pytest.raises(TaskError, match=r"'script.py' ended without calling paceline.parallel"):
+        launched(script(tmp_path, "print('hello')"), runs, strategy="allreduce", workers=2)
+
+
+def test_a_script_that_fails_names_the_worker_and_the_line(tmp_path: Path, runs: Path) -> None:
+    text = "import torch, paceline\nvalue = {}\nvalue['missing']\n"
+    with pytest.raises(RunFailed, match=r"worker-\d failed with KeyError.*script\.py, line 3"):
+        launched(script(tmp_path, text), runs, strategy="allreduce", workers=2)
+
+
+def test_a_script_that_exits_badly_is_told(tmp_path: Path, runs: Path) -> None:
+    with pytest.raises(TaskError, match=r"script\.py.*ended with 3"):
+        launched(script(tmp_path, "import sys\nsys.exit(3)\n"), runs)
+
+
+def test_an_optimizer_servers_do_not_know_is_told(tmp_path: Path, runs: Path) -> None:
+    text = (
+        "import torch, paceline\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "paceline.parallel(model, torch.optim.RMSprop(model.parameters()))\n"
+    )
+    with pytest.raises(TaskError, match="no rule like RMSprop"):
+        launched(script(tmp_path, text), runs, strategy="ps-async", workers=2)

@@ -1,0 +1,53 @@
+"""Every sample once an epoch, whoever takes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract_tasks import Counting
+
+import paceline
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+CREWS: list[dict[str, Any]] = [
+    {"strategy": "single"},
+    {"strategy": "independent", "workers": 3},
+    {"strategy": "allreduce", "workers": 3},
+    {"strategy": "ps-sync", "workers": 3, "transport": "shm"},
+    {"strategy": "ps-sync", "workers": 3, "transport": "tcp"},
+    {"strategy": "ps-async", "workers": 3, "transport": "shm"},
+    {"strategy": "ps-async", "workers": 3, "transport": "tcp"},
+]
+
+
+def rows_seen(folder: Path) -> Counter[int]:
+    return Counter(int(line) for file in folder.iterdir() for line in file.read_text().splitlines())
+
+
+@pytest.mark.parametrize("samples", [97, 101])
+@pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
+def test_every_sample_once_an_epoch(
+    crew: dict[str, Any], samples: int, runs: Path, tmp_path: Path
+) -> None:
+    """97 leaves one sample for a last round of three; 101 leaves five."""
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    run = paceline.fit(Counting(samples, seen), epochs=3, evaluate="never", out=runs, **crew)
+    assert rows_seen(seen) == Counter(dict.fromkeys(range(samples), 3))
+    workers = [role for role in run.roles if role["role"].startswith("worker-")]
+    assert len(workers) == crew.get("workers", 1)
+    assert sum(role["samples"] for role in workers) == 3 * samples
+
+
+@pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
+def test_steps_are_a_limit_for_each_worker(crew: dict[str, Any], runs: Path) -> None:
+    """Also where it lies beyond one epoch: 101 samples are 9 rounds of 3 workers."""
+    run = paceline.fit(Counting(101), steps=13, evaluate="never", out=runs, **crew)
+    workers = [role for role in run.roles if role["role"].startswith("worker-")]
+    assert sum(role["steps"] for role in workers) == 13 * len(workers)
+    if crew["strategy"] != "ps-async":
+        assert {role["steps"] for role in workers} == {13}

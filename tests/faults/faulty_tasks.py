@@ -1,0 +1,93 @@
+"""Tasks that go wrong, each in a way of its own. Used by path, from another process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import paceline
+
+
+class Plain(paceline.Task):
+    """Goes well; `steps_taken` counts in each worker."""
+
+    batch, lr = 16, 0.01
+    steps_taken = 0
+
+    def model(self) -> nn.Module:
+        return nn.Linear(8, 3)
+
+    def data(self) -> paceline.Data:
+        x = torch.randn(4000, 8, generator=torch.Generator().manual_seed(0))
+        y = (x[:, 0] > 0).long()
+        return paceline.Data(train=paceline.Arrays(x, y), test=paceline.Arrays(x[:500], y[:500]))
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        self.steps_taken += 1
+        if self.steps_taken == 20:
+            self.at_step_20(paceline_role())
+        return super().loss(model, batch)
+
+    def at_step_20(self, role: str) -> None:
+        pass
+
+
+def paceline_role() -> str:
+    """Which role this process is: its standard error goes to that role's log."""
+    return Path("/proc/self/fd/2").readlink().stem
+
+
+class RaisesInOne(Plain):
+    def at_step_20(self, role: str) -> None:
+        if role == "worker-1":
+            raise ZeroDivisionError("the twentieth batch is cursed")
+
+
+class ExitsInOne(Plain):
+    def at_step_20(self, role: str) -> None:
+        if role == "worker-1":
+            os._exit(3)
+
+
+class RaisesInModel(Plain):
+    def model(self) -> nn.Module:
+        raise RuntimeError("no such layer")
+
+
+class RaisesInData(Plain):
+    def data(self) -> paceline.Data:
+        raise FileNotFoundError("no such samples")
+
+
+class RaisesInMetrics(Plain):
+    def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor | float]:
+        raise LookupError("no such metric")
+
+
+class NoSamples(Plain):
+    def data(self) -> paceline.Data:
+        x = torch.randn(0, 8)
+        return paceline.Data(train=paceline.Arrays(x), test=paceline.Arrays(x))
+
+
+class Halves(Plain):
+    def model(self) -> nn.Module:
+        return nn.Linear(8, 3).half()
+
+
+class Uneven(Plain):
+    def model(self) -> nn.Module:
+        return nn.Linear(8, 3, bias=paceline_role() == "worker-0")
+
+
+class Talks(Plain):
+    """Says who it is, in its log."""
+
+    def data(self) -> paceline.Data:
+        sys.stderr.write(f"this is {paceline_role()}\n")
+        return super().data()

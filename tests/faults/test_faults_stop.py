@@ -1,0 +1,125 @@
+"""Ctrl-C and its kin at any moment: a usable partial run, and nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults_tools import CREWS, ENDS_WITHIN, flags, harm, task
+
+import paceline
+from paceline.errors import Interrupted
+from paceline.store.listing import list_runs
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+LONG = ("run", "--task", task("Plain"), "--epochs", "100000")
+
+
+def to_this_process(number: int) -> Callable[[dict[str, int]], None]:
+    return lambda pids: os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("evaluator", [False, True])
+@pytest.mark.parametrize("crew", CREWS)
+def test_ctrl_c_in_the_middle_leaves_a_usable_run(crew: str, evaluator: bool, runs: Path) -> None:
+    with harm(runs, to_this_process(signal.SIGINT)) as watch:
+        run = paceline.fit(
+            task("Plain"), epochs=100000, evaluator=evaluator, out=runs, **CREWS[crew]
+        )
+    assert watch.ended_within < ENDS_WITHIN
+    assert run.status == "stopped"
+    assert run.quality["accuracy"] is not None
+    assert run.parameters().keys() == {"weight", "bias"}
+    workers = [role for role in run.roles if role["role"].startswith("worker-")]
+    assert all(role["steps"] for role in workers)
+    assert [entry.state for entry in list_runs(runs)] == ["stopped"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_stop_as_ctrl_c_does(number: int, runs: Path) -> None:
+    with harm(runs, to_this_process(number)):
+        run = paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
+    assert run.status == "stopped"
+
+
+def test_signals_mean_what_they_meant_before(runs: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    paceline.fit(task("Plain"), steps=1, out=runs)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_command_says_that_it_was_interrupted(cli: Any) -> None:
+    command = cli.start(*LONG, *flags(CREWS["ps-async-tcp"]), "--json")
+    command.in_the_middle()
+    os.kill(command.pid, signal.SIGINT)
+    assert command.wait(ENDS_WITHIN) == 130
+    assert "Traceback" not in command.stderr
+    assert cli.shown()["status"] == "stopped"
+    assert [run["state"] for run in cli.listed()] == ["stopped"]
+
+
+def test_ctrl_c_at_any_moment(cli: Any) -> None:
+    """Python starts, the folder is made, torch is imported, roles start: several commands at
+    once, so that each gets there late, and each is interrupted at another moment."""
+    moments = (0.2, 0.6, 1.0, 1.5, 2.0, 2.6, 3.3)
+    crew = [*flags(CREWS["ps-sync-tcp"]), "--evaluator"]
+    began = time.monotonic()
+    commands = [cli.start(*LONG, *crew, out=f"{at}") for at in moments]
+    for moment, command in zip(moments, commands, strict=True):
+        time.sleep(max(0.0, began + moment - time.monotonic()))  # the moment is what is tested
+        os.kill(command.pid, signal.SIGINT)
+    for moment, command in zip(moments, commands, strict=True):
+        if "Exception ignored" in command.stderr:  # while importing, Python itself may drop one
+            os.kill(command.pid, signal.SIGINT)
+        code = command.wait(3 * ENDS_WITHIN)  # they share the cores
+        # Before our first line runs it dies of the signal, as every Python program does.
+        assert code == 130 or (code == -signal.SIGINT and not (cli.cwd / f"{moment}").exists())
+        states = [entry.state for entry in list_runs(cli.cwd / f"{moment}")]
+        assert states in ([], ["stopped"])
+
+
+def test_ctrl_c_as_soon_as_there_is_a_folder(cli: Any) -> None:
+    command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
+    command.folder  # noqa: B018 - waits for it
+    os.kill(command.pid, signal.SIGINT)
+    assert command.wait(ENDS_WITHIN) == 130
+    assert cli.shown()["status"] == "stopped"
+
+
+def test_a_second_ctrl_c_insists(runs: Path) -> None:
+    """A worker that does not react: the second interrupt does not wait for it."""
+
+    def interrupt_twice(pids: dict[str, int]) -> None:
+        os.kill(pids["worker-1"], signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)  # so that it is a second one, not the same
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with (
+        harm(runs, interrupt_twice) as watch,
+        pytest.raises(Interrupted, match="second interrupt"),
+    ):
+        paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS["ps-sync-tcp"])
+    assert watch.ended_within < ENDS_WITHIN
+    assert [entry.state for entry in list_runs(runs)] == ["stopped"]
+
+
+@pytest.mark.parametrize("pause", [0.01, 0.3])
+def test_impatience_breaks_nothing(pause: float, cli: Any) -> None:
+    """Many interrupts in a row, the last of them while it is already ending."""
+    command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
+    command.in_the_middle()
+    deadline = time.monotonic() + ENDS_WITHIN
+    while command.process.poll() is None and time.monotonic() < deadline:
+        os.kill(command.pid, signal.SIGINT)
+        time.sleep(pause)
+    assert command.wait(1) == 130
+    assert "Traceback" not in command.stderr
+    assert [entry.state for entry in list_runs(cli.cwd / "runs")] == ["stopped"]
+    cli.shown()

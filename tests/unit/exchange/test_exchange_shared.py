@@ -1,0 +1,198 @@
+"""Over shared memory the workers are the servers: they leave when they like, and nobody hangs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from paceline.exchange.base import Exchange, Gradient, Post
+from paceline.exchange.catalog import STRATEGIES
+from paceline.exchange.layout import layout
+from paceline.exchange.replica import Replica
+from paceline.exchange.shared_async import SharedAsync
+from paceline.exchange.shared_sync import SharedSync
+from paceline.server.catalog import RULES, STATES
+from paceline.server.rules import Hyper, make_rule
+from paceline.server.shards import cut
+from paceline.transport import memory
+from paceline.transport.board import size_board
+
+pytestmark = [
+    pytest.mark.timeout(30),
+    pytest.mark.skipif(not memory.available(), reason="no memfd here"),
+]
+
+SIZE = 11
+
+
+class Row(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.row = nn.Parameter(torch.zeros(SIZE))
+
+
+class Place:
+    """Shared memory for some workers, all of them in this process."""
+
+    def __init__(self, strategy: str, workers: int, servers: int, rule: str = "sgd") -> None:
+        self.workers, self.rule = workers, rule
+        self.shards = tuple(cut(SIZE, servers))
+        self.need = layout(STRATEGIES[strategy], workers, servers, rule)
+        self._fds: list[int] = []
+        self.board = self._segment()
+        size_board(self.board, self.need.board)
+
+    def _segment(self) -> int:
+        self._fds.append(memory.new_segment("test"))
+        return self._fds[-1]
+
+    def rows(self, count: int) -> Tensor | None:
+        if not count:
+            return None
+        fd = self._segment()
+        memory.size_segment(fd, count * SIZE)
+        return memory.floats(fd, (count, SIZE))
+
+    def posts(self) -> list[Post]:
+        params, grads, state = (self.rows(count) for count in self.need[:3])
+        return [
+            Post(
+                index=index,
+                workers=self.workers,
+                rule=self.rule,
+                hyper=Hyper(),
+                shards=self.shards,
+                board=self.board,
+                params=params,
+                grads=grads,
+                state=state,
+            )
+            for index in range(self.workers)
+        ]
+
+    def close(self) -> None:
+        for fd in self._fds:
+            os.close(fd)
+
+
+@pytest.fixture
+def place() -> Iterator[Callable[..., Place]]:
+    made: list[Place] = []
+
+    def make(*how: object) -> Place:
+        made.append(Place(*how))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) -> None:
+    if weight:
+        replica.parameters[0].grad = torch.full((SIZE,), value)
+    exchange.step(Gradient(weight, 0, 1.0, False))
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 5])
+@pytest.mark.parametrize("steps", [(4, 4, 4), (1, 3, 6), (6, 3, 1), (1, 1, 7), (0, 0, 0)])
+def test_in_step_workers_leave_at_different_rounds(
+    servers: int, steps: tuple[int, ...], place: Callable[..., Place]
+) -> None:
+    """Each gives −(its number + 1): a round adds the mean over those that still take part."""
+    replicas: list[Replica] = []
+
+    def work(post: Post, count: int, replica: Replica) -> None:
+        exchange = SharedSync(post)
+        exchange.start(replica)
+        for _ in range(count):
+            push(exchange, replica, -(post.index + 1.0))
+        exchange.finish()
+        exchange.close()
+
+    threads = []
+    for post, count in zip(place("ps-sync", 3, servers).posts(), steps, strict=True):
+        replicas.append(Replica(Row()))
+        thread = threading.Thread(target=work, args=(post, count, replicas[-1]), daemon=True)
+        threads.append(thread)
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "a worker waits for one that has left"
+    expected = 0.0
+    for turn in range(max(steps)):
+        present = [worker + 1.0 for worker, count in enumerate(steps) if count > turn]
+        expected += sum(present) / len(present)
+    for replica in replicas:
+        torch.testing.assert_close(replica.flat, torch.full((SIZE,), expected))
+
+
+def test_in_step_samples_weigh(place: Callable[..., Place]) -> None:
+    posts = place("ps-sync", 2, 2).posts()
+    replicas = [Replica(Row()), Replica(Row())]
+
+    def work(post: Post, weight: int) -> None:
+        exchange = SharedSync(post)
+        exchange.start(replicas[post.index])
+        push(exchange, replicas[post.index], -4.0, weight)
+        push(exchange, replicas[post.index], -float(weight), weight)
+        exchange.finish()
+
+    threads = [
+        threading.Thread(target=work, args=(post, weight), daemon=True)
+        for post, weight in zip(posts, (0, 5), strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert torch.equal(replicas[0].flat, torch.full((SIZE,), 9.0))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("servers", [1, 3])
+def test_one_after_another_at_once_is_one_worker(
+    rule: str, servers: int, place: Callable[..., Place]
+) -> None:
+    """Whoever pushes takes the rule's memory along, in shared memory too."""
+    posts = place("ps-async", 3, servers, rule).posts()
+    workers = []
+    for post in posts:
+        exchange, replica = SharedAsync(post), Replica(Row())
+        exchange.start(replica)
+        workers.append((exchange, replica))
+    lone, values = make_rule(rule, SIZE, Hyper()), torch.zeros(SIZE)
+    for t in range(1, 10):
+        exchange, replica = workers[t % 3]
+        push(exchange, replica, float(t))
+        lone.step(values, values, torch.full((SIZE,), float(t)), slice(0, SIZE), 1.0, t)
+        torch.testing.assert_close(replica.flat, values)
+    for exchange, replica in workers:
+        exchange.finish()
+        exchange.close()
+        torch.testing.assert_close(replica.flat, values)
+    applied = [hosted.applied for exchange, _ in workers for hosted in exchange.hosted()]
+    assert applied == [9] * servers
+
+
+def test_at_once_nobody_writes_what_another_reads(place: Callable[..., Place]) -> None:
+    posts = place("ps-async", 2, 2).posts()
+    (one, first), (two, second) = [(SharedAsync(post), Replica(Row())) for post in posts]
+    one.start(first)
+    two.start(second)
+    push(one, first, -1.0)
+    assert torch.equal(second.flat, torch.zeros(SIZE))
+    push(two, second, -1.0)
+    assert torch.equal(first.flat, torch.ones(SIZE))
+    assert torch.equal(second.flat, torch.full((SIZE,), 2.0))
+
+
+def test_every_rule_says_how_much_it_keeps() -> None:
+    assert STATES.keys() == RULES.keys()
+    for name, states in STATES.items():
+        assert make_rule(name, 3, Hyper()).state.shape == (states, 3)

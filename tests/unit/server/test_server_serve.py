@@ -1,0 +1,346 @@
+"""A real server in a thread and peers of every kind: good, slow, half-dead, and strangers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from paceline.errors import PeerLost, WireError
+from paceline.exchange.gates import All, AtOnce
+from paceline.server import connection
+from paceline.server.gate import Gate
+from paceline.server.rules import Hyper, make_rule
+from paceline.server.serve import Desk, Tally, serve
+from paceline.server.table import Table
+from paceline.transport import auth
+from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack, unpack
+from paceline.transport.memory import raw
+from paceline.transport.sockets import Line, listen
+
+pytestmark = pytest.mark.timeout(30)
+
+SECRET = b"s" * 32
+SIZE = 3
+
+
+class Server:
+    def __init__(self, gate: Gate, workers: int, size: int = SIZE) -> None:
+        self.tally = Tally()
+        slots, grads = torch.empty(gate.places, size), torch.empty(workers, size)
+        table = Table(slots, grads, make_rule("sgd", size, Hyper()))
+        desk = Desk(table, gate, grads, self.tally)
+        listener, self.address = listen("127.0.0.1:0")
+        self._wake, self._poke = os.pipe()
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=serve,
+            args=(listener, desk, SECRET, self.tally, self._over.is_set, self._wake, 0.02),
+            daemon=True,
+        )
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def socket(self) -> socket.socket:
+        host, _, port = self.address.rpartition(":")
+        sock = socket.create_connection((host, int(port)), timeout=5)
+        sock.settimeout(5)
+        return sock
+
+    def line(self, secret: bytes = SECRET) -> Line:
+        return Line.connect(self.address, "server-0", secret)
+
+    def trusted(self) -> socket.socket:
+        """A bare socket that has proved the secret."""
+        sock = self.socket()
+        sent, expected = auth.answer(SECRET, take(sock, auth.NONCE_BYTES))
+        sock.sendall(sent)
+        assert take(sock, auth.PROOF_BYTES) == expected
+        return sock
+
+    def end(self) -> None:
+        self._over.set()
+        os.write(self._poke, b"x")
+        self._thread.join(5)
+        for fd in (self._wake, self._poke):
+            os.close(fd)
+
+
+def take(sock: socket.socket, count: int) -> bytes:
+    got = b""
+    while len(got) < count:
+        more = sock.recv(count - len(got))
+        assert more, "closed too early"
+        got += more
+    return got
+
+
+def rest(sock: socket.socket) -> bytes:
+    """All that comes until the other end hangs up."""
+    got = b""
+    try:
+        while more := sock.recv(1 << 16):
+            got += more
+    except ConnectionResetError:
+        pass
+    return got
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server(AtOnce(2), 2)
+    yield one
+    assert one.alive, "the server did not survive"
+    one.end()
+
+
+def init(line: Line, values: torch.Tensor) -> None:
+    line.send(Frame(Kind.INIT, 0, length=values.nbytes), raw(values))
+
+
+def pull(line: Line, worker: int, size: int = SIZE) -> torch.Tensor:
+    line.send(Frame(Kind.PULL, worker))
+    return state(line, size)
+
+
+def state(line: Line, size: int = SIZE) -> torch.Tensor:
+    values = torch.empty(size)
+    line.fill(raw(values), line.receive().length)
+    return values
+
+
+def push(line: Line, worker: int, sequence: int, values: torch.Tensor) -> None:
+    line.send(Frame(Kind.PUSH, worker, sequence, 0, 1.0, 1.0, length=values.nbytes), raw(values))
+
+
+def test_push_and_pull(server: Server) -> None:
+    one, two = server.line(), server.line()
+    init(one, torch.zeros(SIZE))
+    push(one, 0, 1, torch.full((SIZE,), -2.0))
+    assert torch.equal(state(one), torch.full((SIZE,), 2.0))
+    assert torch.equal(pull(two, 1), torch.full((SIZE,), 2.0))
+    assert one.sent == 2 * (HEADER_BYTES + SIZE * 4)
+    assert one.received == HEADER_BYTES + SIZE * 4
+    one.close()
+    two.close()
+
+
+def test_a_stranger_is_refused_before_anything_is_read(server: Server) -> None:
+    friend = server.line()
+    init(friend, torch.ones(SIZE))
+    stranger = server.socket()
+    take(stranger, auth.NONCE_BYTES)
+    push_ = pack(Frame(Kind.PUSH, 1, 1, 0, 1.0, 1.0, length=SIZE * 4)) + b"\xff" * SIZE * 4
+    stranger.sendall(bytes(auth.ANSWER_BYTES) + push_)
+    said = rest(stranger)
+    fault = unpack(said[:HEADER_BYTES])
+    assert fault.kind == Kind.FAULT
+    assert b"does not belong" in said[HEADER_BYTES:]
+    assert server.tally.applied == 0
+    assert torch.equal(pull(friend, 1), torch.ones(SIZE))
+
+
+def test_a_line_with_another_secret_is_told_so(server: Server) -> None:
+    with pytest.raises((WireError, PeerLost)):
+        server.line(b"x" * 32)
+
+
+def test_a_server_that_cannot_prove_itself_is_refused() -> None:
+    """It reflects the client's own proof, the best it can do without the secret."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def pretend() -> None:
+        sock, _ = listener.accept()
+        sock.sendall(bytes(auth.NONCE_BYTES))
+        sock.sendall(take(sock, auth.ANSWER_BYTES)[auth.NONCE_BYTES :])
+        sock.close()
+
+    thread = threading.Thread(target=pretend, daemon=True)
+    thread.start()
+    with pytest.raises(WireError, match="server-0 could not prove"):
+        Line.connect(f"127.0.0.1:{listener.getsockname()[1]}", "server-0", SECRET)
+    thread.join(5)
+    listener.close()
+
+
+@pytest.mark.parametrize("words", [b"GET / HTTP/1.1\r\n\r\n", b"", b"\0" * 1000, b"\xff" * 65])
+def test_garbage_instead_of_an_answer(server: Server, words: bytes) -> None:
+    sock = server.socket()
+    take(sock, auth.NONCE_BYTES)
+    sock.sendall(words)
+    with contextlib.suppress(OSError):  # it may have hung up already
+        sock.shutdown(socket.SHUT_WR)
+    rest(sock)
+    good = server.line()
+    init(good, torch.zeros(SIZE))
+    assert torch.equal(pull(good, 0), torch.zeros(SIZE))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        b"garbage".ljust(HEADER_BYTES, b"!"),
+        pack(Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=SIZE * 4 + 4)),
+        pack(Frame(Kind.PUSH, 9, 1, 0, 1.0, 1.0, length=SIZE * 4)),
+        pack(Frame(Kind.STATE, 0)),
+        pack(Frame(Kind.PUSH, 0, 1, 77, 1.0, 1.0, length=SIZE * 4)) + bytes(SIZE * 4),
+    ],
+)
+def test_a_bad_frame_ends_that_connection_alone(server: Server, words: bytes) -> None:
+    good, bad = server.line(), server.trusted()
+    init(good, torch.zeros(SIZE))
+    pull(good, 0)
+    bad.sendall(words)
+    said = rest(bad)
+    assert unpack(said[:HEADER_BYTES]).kind == Kind.FAULT
+    assert torch.equal(pull(good, 0), torch.zeros(SIZE))
+    assert server.tally.applied == 0
+
+
+def test_a_refused_line_raises_the_reason(server: Server) -> None:
+    line = server.line()
+    line.send(Frame(Kind.PULL, 9))
+    with pytest.raises(PeerLost, match=r"server-0 refused: a frame names worker 9"):
+        line.receive()
+
+
+@pytest.mark.parametrize("cut", [1, HEADER_BYTES - 1, HEADER_BYTES, HEADER_BYTES + 5])
+def test_half_a_frame_and_then_nothing(server: Server, cut: int) -> None:
+    good, dying = server.line(), server.trusted()
+    init(good, torch.zeros(SIZE))
+    pull(good, 0)
+    whole = pack(Frame(Kind.PUSH, 1, 1, 0, 1.0, 1.0, length=SIZE * 4)) + b"\x7f" * SIZE * 4
+    dying.sendall(whole[:cut])
+    dying.close()
+    assert torch.equal(pull(good, 0), torch.zeros(SIZE))
+    assert server.tally.applied == 0
+
+
+def test_a_frame_in_single_bytes_is_a_frame(server: Server) -> None:
+    good, slow = server.line(), server.trusted()
+    init(good, torch.zeros(SIZE))
+    pull(good, 0)
+    slow.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for byte in pack(Frame(Kind.PULL, 1)):
+        slow.sendall(bytes([byte]))
+    assert unpack(take(slow, HEADER_BYTES)).kind == Kind.STATE
+
+
+def test_a_slow_reader_holds_up_nobody() -> None:
+    """It asks for far more than the sockets' buffers hold, and reads none of it."""
+    size = 1 << 20
+    one = Server(AtOnce(2), 2, size)
+    good, slow = one.line(), one.trusted()
+    init(good, torch.zeros(size))
+    for _ in range(16):
+        slow.sendall(pack(Frame(Kind.PULL, 1)))
+    for sequence in (1, 2, 3):
+        push(good, 0, sequence, torch.full((size,), -1.0))
+        assert state(good, size)[0] == sequence
+    assert one.alive
+    slow.close()
+    assert pull(good, 0, size)[0] == 3
+    one.end()
+
+
+def test_who_waits_at_the_gate_when_it_closes_its_line_harms_nobody() -> None:
+    one = Server(All(2), 2)
+    good, gone = one.line(), one.line()
+    init(good, torch.zeros(SIZE))
+    pull(good, 0)
+    push(gone, 1, 1, torch.full((SIZE,), -3.0))
+    gone.close()
+    push(good, 0, 1, torch.full((SIZE,), -1.0))
+    assert torch.equal(state(good), torch.full((SIZE,), 2.0))
+    assert one.alive
+    one.end()
+
+
+def test_a_stranger_that_says_nothing_is_let_go(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "INTRODUCTION_SECONDS", 0.1)
+    silent = server.socket()
+    assert len(rest(silent)) == auth.NONCE_BYTES
+
+
+FLOOD = """
+import resource, socket, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch
+from test_server_serve import Server, init, pull, SIZE
+from paceline.exchange.gates import AtOnce
+one = Server(AtOnce(2), 2)
+good = one.line()
+init(good, torch.zeros(SIZE))
+open_now = len(list(Path("/proc/self/fd").iterdir()))
+peer = one.socket()
+resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 3, open_now + 3))
+strangers = [peer]
+try:
+    while True:
+        strangers.append(one.socket())
+except OSError:
+    pass
+assert torch.equal(pull(good, 0), torch.zeros(SIZE))
+assert one.alive
+print("still there")
+"""
+
+
+def test_no_descriptor_left_for_a_stranger_is_no_reason_to_die() -> None:
+    """Both ends are in one process here, so that its limit is met from either side."""
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 64
+    here = os.path.dirname(__file__)  # noqa: PTH120
+    told = subprocess.run(
+        [sys.executable, "-c", FLOOD, here], capture_output=True, text=True, timeout=25, check=False
+    )
+    assert told.stdout == "still there\n", told.stderr
+
+
+def test_an_answer_of_another_length_is_refused(server: Server) -> None:
+    line = server.line()
+    init(line, torch.zeros(SIZE))
+    line.send(Frame(Kind.PULL, 0))
+    with pytest.raises(WireError, match=r"server-0 sent 12 bytes where 8 were due"):
+        line.fill(raw(torch.empty(2)), line.receive().length)
+
+
+def test_a_closed_server_is_noticed_at_once() -> None:
+    one = Server(AtOnce(1), 1)
+    line = one.line()
+    one.end()
+    with pytest.raises(PeerLost, match="server-0"):
+        line.receive()
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    listener, address = listen("127.0.0.1:0")
+    listener.close()
+    with pytest.raises(PeerLost, match=f"cannot reach server-3 at {address}"):
+        Line.connect(address, "server-3", SECRET)
+
+
+def test_the_tally_counts_what_went_through(server: Server, eventually: Callable[..., Any]) -> None:
+    line = server.line()
+    init(line, torch.zeros(SIZE))
+    pull(line, 0)
+    push(line, 0, 1, torch.ones(SIZE))
+    state(line)
+    introduced = auth.NONCE_BYTES + auth.PROOF_BYTES
+    eventually(lambda: server.tally.sent == introduced + line.received, 5)
+    eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.sent, 5)
+    assert server.tally.applied == 1

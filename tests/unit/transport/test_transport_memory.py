@@ -1,0 +1,42 @@
+"""Segments: seen by all who map them, gone with the last."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from paceline.transport import memory
+
+pytestmark = pytest.mark.skipif(not memory.available(), reason="no memfd here")
+
+
+def test_two_maps_see_the_same_floats() -> None:
+    fd = memory.new_segment("test")
+    memory.size_segment(fd, 6)
+    one, two = memory.floats(fd, (2, 3)), memory.floats(fd, (6,))
+    assert torch.equal(one, torch.zeros(2, 3))
+    one[1, 2] = 5.0
+    assert two[5] == 5.0
+    os.close(fd)
+    one[0, 0] = 7.0  # a map outlives its descriptor
+    assert two[0] == 7.0
+
+
+def test_a_segment_has_no_name_to_leave_behind() -> None:
+    before = set(Path("/dev/shm").iterdir())
+    fd = memory.new_segment("test")
+    memory.size_segment(fd, 1000)
+    assert set(Path("/dev/shm").iterdir()) <= before
+    assert "memfd:paceline-test" in str(Path(f"/proc/self/fd/{fd}").readlink())
+    assert not os.get_inheritable(fd)
+    os.close(fd)
+
+
+def test_raw_is_the_tensor_itself() -> None:
+    values = torch.zeros(3)
+    memory.raw(values)[0:4] = memory.raw(torch.ones(1))
+    assert values.tolist() == [1.0, 0.0, 0.0]
+    assert len(memory.raw(values[1:])) == 8
