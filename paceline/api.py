@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,12 +117,16 @@ def execute(
     """Run a spec to its end. Ctrl-C ends it cleanly, as a run whose status is `stopped`."""
     work = work or Work()
     spec = spec.absolute()
-    nursery = _nursery()  # first, so that it imports torch while the rest is looked at
+    with _nursery() as nursery:  # first, so that it imports torch while the rest is looked at
+        return _execute(spec, out, observer or Silent(), work, nursery)
+
+
+def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: Nursery) -> Run:
     if spec.task in BUILT_IN and work.script is None:
         preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
     folder = RunFolder.create(out, spec)
     try:
-        Supervisor(spec, folder, observer or Silent(), nursery, work).run()
+        Supervisor(spec, folder, observer, nursery, work).run()
     finally:
         _record(folder)
     return Run(folder)
@@ -151,19 +158,27 @@ def _record(folder: RunFolder) -> None:
             raise
 
 
-_kept: list[Nursery] = []
+_idle: list[Nursery] = []
+_lock = threading.Lock()
 
 
-def _nursery() -> Nursery:
-    """This process's nursery, kept between runs: torch is imported once, not once a run."""
-    if _kept and not _kept[0].alive():
-        _kept.pop().close()
-    if not _kept:
-        _kept.append(Nursery())
-        atexit.register(_let_go)
-    return _kept[0]
+@contextlib.contextmanager
+def _nursery() -> Iterator[Nursery]:
+    """A nursery for one run, kept for the next: torch is imported once, not once a run."""
+    with _lock:
+        nursery = _idle.pop() if _idle else None
+    if nursery is not None and not nursery.alive():
+        nursery.close()
+        nursery = None
+    nursery = nursery or Nursery()
+    try:
+        yield nursery
+    finally:
+        with _lock:
+            _idle.append(nursery)
 
 
+@atexit.register
 def _let_go() -> None:
-    while _kept:
-        _kept.pop().close()
+    while _idle:
+        _idle.pop().close()

@@ -56,11 +56,10 @@ def processes_of_tests() -> dict[int, str]:
     return found
 
 
-def kept_nursery() -> int | None:
-    """The one process that may outlive a run: it is kept for the next one."""
+def kept_nurseries() -> set[int]:
+    """The processes that may outlive a run: they are kept for the next ones."""
     api = sys.modules.get("paceline.api")
-    kept = getattr(api, "_kept", None)
-    return kept[0].pid if kept else None
+    return {nursery.pid for nursery in api._idle} if api else set()
 
 
 def segments_held(pid: int | str) -> list[str]:
@@ -78,10 +77,9 @@ def segments_held(pid: int | str) -> list[str]:
 def leftovers(shm_before: set[Path]) -> list[str]:
     """What a run should have taken with it."""
     living = processes_of_tests()
-    nursery = kept_nursery()
-    living.pop(nursery or 0, None)
-    left = [f"process {pid}: {command}" for pid, command in living.items()]
-    for pid in ("self", *([nursery] if nursery else [])):
+    kept = kept_nurseries()
+    left = [f"process {pid}: {command}" for pid, command in living.items() if pid not in kept]
+    for pid in ("self", *kept):
         left += [f"segment in process {pid}: {name}" for name in segments_held(pid)]
     left += [str(path) for path in set(SHM.iterdir()) - shm_before]
     return left
@@ -98,7 +96,7 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     with contextlib.suppress(AssertionError):
         eventually(lambda: not leftovers(before), 3)
     left = leftovers(before)
-    for pid in set(processes_of_tests()) - {kept_nursery()}:  # let no later test pay for it
+    for pid in set(processes_of_tests()) - kept_nurseries():  # let no later test pay for it
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     assert not left

@@ -28,6 +28,7 @@ PUBLISHED: dict[str, Any] = {
     "batch": 200,
     "lr": 0.5,
     "epochs": 50,
+    "threads": 1,  # for a model this small one thread is faster than several, also for one worker
 }
 CREWS: tuple[dict[str, Any], ...] = (
     {"strategy": "single"},

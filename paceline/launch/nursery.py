@@ -113,7 +113,7 @@ def main(fd: int) -> None:
     selector = selectors.DefaultSelector()
     selector.register(control, selectors.EVENT_READ)
     selector.register(wake_read, selectors.EVENT_READ)
-    children: set[int] = set()
+    children: dict[int, str] = {}  # process id → the run it belongs to
     supervised = True
     while supervised:
         selector.select(1.0)
@@ -129,7 +129,7 @@ def main(fd: int) -> None:
             os.waitpid(pid, 0)
 
 
-def _serve(control: socket.socket, children: set[int], own: tuple[Any, ...]) -> bool:
+def _serve(control: socket.socket, children: dict[int, str], own: tuple[Any, ...]) -> bool:
     """Answer every fork request that is here; False once the supervisor is gone."""
     while True:
         try:
@@ -146,11 +146,11 @@ def _serve(control: socket.socket, children: set[int], own: tuple[Any, ...]) -> 
             _become(control, assignment, dict(zip(assignment["fds"], fds, strict=True)), own)
         for fd in fds:
             os.close(fd)
-        children.add(pid)
-        _say(control, kind="born", role=assignment["role"], pid=pid)
+        children[pid] = assignment["folder"]
+        _say(control, kind="born", run=children[pid], role=assignment["role"], pid=pid)
 
 
-def _reap(control: socket.socket, children: set[int]) -> None:
+def _reap(control: socket.socket, children: dict[int, str]) -> None:
     while children:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -158,8 +158,8 @@ def _reap(control: socket.socket, children: set[int]) -> None:
             return
         if pid == 0:
             return
-        children.discard(pid)
-        _say(control, kind="exit", pid=pid, code=os.waitstatus_to_exitcode(status))
+        run = children.pop(pid, "")
+        _say(control, kind="exit", run=run, pid=pid, code=os.waitstatus_to_exitcode(status))
 
 
 def _say(control: socket.socket, **message: Any) -> None:

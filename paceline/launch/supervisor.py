@@ -148,6 +148,8 @@ class Supervisor:
                 self._selector.register(member.control, selectors.EVENT_READ, member)
 
     def _hear_nursery(self, report: dict[str, Any]) -> None:
+        if report["run"] != str(self._folder.path.resolve()):
+            return  # of an earlier run, told late
         if report["kind"] == "born":
             member = self._crew.get(report["role"])
             if member is not None:

@@ -36,20 +36,20 @@ def test_many_runs_share_one_nursery_and_leave_no_descriptor_open(runs: Path) ->
         {"strategy": "single", "evaluator": True},
     ]
     paceline.fit("softmax", steps=3, out=runs, **SMALL)
-    nursery, before = api._kept[0].pid, descriptors()
+    nursery, before = api._idle[-1].pid, descriptors()
     for crew in crews:
         assert paceline.fit("softmax", steps=3, out=runs, **SMALL, **crew).status == "done"
-    assert api._kept[0].pid == nursery
+    assert api._idle[-1].pid == nursery
     assert descriptors() == before
 
 
 def test_a_nursery_that_died_between_runs_is_replaced(runs: Path) -> None:
     paceline.fit("softmax", steps=3, out=runs, **SMALL)
-    before = api._kept[0]
+    before = api._idle[-1]
     before._process.kill()
     before._process.wait()
     assert paceline.fit("softmax", steps=3, out=runs, **SMALL).status == "done"
-    assert api._kept[0] is not before
+    assert api._idle[-1] is not before
 
 
 def test_a_run_may_be_started_from_any_thread(runs: Path) -> None:
@@ -62,6 +62,25 @@ def test_a_run_may_be_started_from_any_thread(runs: Path) -> None:
     thread.start()
     thread.join(40)
     assert [run.status for run in found] == ["done"]
+
+
+def test_two_runs_at_once_from_two_threads_do_not_meet(runs: Path) -> None:
+    ends: list[object] = []
+
+    def fit(transport: str) -> None:
+        try:
+            crew = {"strategy": "ps-sync", "workers": 2, "transport": transport}
+            run = paceline.fit("softmax", steps=300, out=runs, **SMALL, **crew)
+            ends.append(run.status)
+        except paceline.PacelineError as wrong:
+            ends.append(wrong)
+
+    threads = [threading.Thread(target=fit, args=(way,), daemon=True) for way in ("tcp", "shm")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert ends == ["done", "done"]
 
 
 def test_two_commands_at_once_do_not_meet(cli: Any) -> None:
