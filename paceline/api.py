@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -180,5 +181,6 @@ def _nursery() -> Iterator[Nursery]:
 
 @atexit.register
 def _let_go() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is ending already; nothing to add
     while _idle:
         _idle.pop().close()

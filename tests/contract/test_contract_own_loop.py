@@ -73,8 +73,11 @@ def by_hand(name: str, workers: int, epochs: int) -> dict[str, Tensor]:
     return model.state_dict()
 
 
-@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
-@pytest.mark.parametrize("crew", [CREWS[2], CREWS[3], CREWS[4]], ids=named)
+@pytest.mark.parametrize(
+    ("crew", "optimizer"),
+    [(CREWS[2], "momentum"), (CREWS[3], "adam"), (CREWS[4], "momentum"), (CREWS[4], "adam")],
+    ids=lambda value: named(value) if isinstance(value, dict) else value,
+)
 def test_in_step_is_plain_torch_with_averaged_gradients(
     crew: dict[str, Any], optimizer: str, runs: Path
 ) -> None:

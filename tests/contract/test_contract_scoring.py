@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from contract_tasks import Net, Slow, SlowNormed
@@ -32,19 +33,20 @@ def accuracy(task: paceline.Task, state: dict[str, Any]) -> float:
     model = task.model()
     model.load_state_dict(state)
     test = task.data().test
-    import numpy as np
-
     with torch.inference_mode():
         model.eval()
         return float(task.metrics(model, test.batch(np.arange(len(test))))["accuracy"])
 
 
-@pytest.mark.parametrize("kind", [Slow, SlowNormed])
-@pytest.mark.parametrize("crew", CREWS, ids=named)
+@pytest.mark.parametrize(
+    ("crew", "kind"),
+    [*((crew, Slow) for crew in CREWS), *((crew, SlowNormed) for crew in CREWS[2:4])],
+    ids=lambda value: named(value) if isinstance(value, dict) else value.__name__,
+)
 def test_the_evaluator_scores_beside_training(
     crew: dict[str, Any], kind: type[Net], runs: Path
 ) -> None:
-    run = paceline.fit(kind(), batch=8, steps=110, evaluator=True, out=runs, **crew)
+    run = paceline.fit(kind(), batch=8, steps=100, evaluator=True, out=runs, **crew)
     assert run.status == "done"
     assert "evaluator" in {role["role"] for role in run.roles}
     scores = [score for score in run.folder.scores() if score.role == "evaluator"]

@@ -19,7 +19,7 @@ from paceline.store.listing import list_runs
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
-LONG = ("run", "--task", task("Plain"), "--epochs", "100000", "--evaluate", "end")
+LONG = ("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end")
 
 VICTIMS = [
     *[(crew, role) for crew in CREWS if crew != "single" for role in ("worker-0", "worker-1")],
@@ -36,7 +36,7 @@ VICTIMS = [
 def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Path) -> None:
     with harm(runs, kill(role), role) as watch, pytest.raises(RoleDied) as died:
         paceline.fit(
-            task("Plain"), epochs=100000, evaluator=role == "evaluator", out=runs, **CREWS[crew]
+            task("Patient"), epochs=100000, evaluator=role == "evaluator", out=runs, **CREWS[crew]
         )
     assert watch.ended_within < ENDS_WITHIN
     assert not alive([*watch.pids.values()])
@@ -47,7 +47,7 @@ def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Pat
 def test_a_server_inside_a_worker_is_listed_with_it(runs: Path) -> None:
     """Over shared memory there is no process to kill but the worker: the live file says so."""
     with harm(runs, kill("server-1"), "server-1") as watch, pytest.raises(RoleDied) as died:
-        paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
+        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
     assert watch.pids["server-1"] == watch.pids["worker-1"]
     assert str(died.value).startswith("worker-1 with server-1 inside it was killed")
 
@@ -97,7 +97,7 @@ def test_a_launcher_killed_while_it_starts(cli: Any, eventually: Callable[..., A
     eventually(lambda: not alive([int(child) for child in children]), ENDS_WITHIN, "all gone")
 
 
-@pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp", "allreduce"])
+@pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
 def test_a_killed_nursery_ends_the_run_and_not_the_next(
     crew: str, runs: Path, eventually: Callable[..., Any]
 ) -> None:
@@ -108,11 +108,11 @@ def test_a_killed_nursery_ends_the_run_and_not_the_next(
         harm(runs, kill_nursery) as watch,
         pytest.raises(RunFailed, match="the process that starts roles is gone"),
     ):
-        paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS[crew])
+        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS[crew])
     assert watch.ended_within < ENDS_WITHIN
     eventually(lambda: not alive([*watch.pids.values()]), ENDS_WITHIN, "all gone")
     assert [entry.state for entry in list_runs(runs)] == ["failed"]
-    assert paceline.fit(task("Plain"), steps=3, out=runs, **CREWS[crew]).status == "done"
+    assert paceline.fit(task("Patient"), steps=3, out=runs, **CREWS[crew]).status == "done"
 
 
 @pytest.mark.parametrize("crew", ["ps-async-tcp", "ps-sync-shm", "allreduce"])
@@ -122,7 +122,7 @@ def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -
         os.kill(pids["worker-0"], signal.SIGKILL)
 
     with harm(runs, stop_one_kill_one) as watch, pytest.raises(RoleDied) as died:
-        paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS[crew])
+        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS[crew])
     assert watch.ended_within < ENDS_WITHIN
     assert str(died.value).startswith("worker-0 ")
 

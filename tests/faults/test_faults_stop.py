@@ -18,7 +18,7 @@ from paceline.store.listing import list_runs
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
-LONG = ("run", "--task", task("Plain"), "--epochs", "100000")
+LONG = ("run", "--task", task("Patient"), "--epochs", "100000")
 
 
 def to_this_process(number: int) -> Callable[[dict[str, int]], None]:
@@ -30,7 +30,7 @@ def to_this_process(number: int) -> Callable[[dict[str, int]], None]:
 def test_ctrl_c_in_the_middle_leaves_a_usable_run(crew: str, evaluator: bool, runs: Path) -> None:
     with harm(runs, to_this_process(signal.SIGINT)) as watch:
         run = paceline.fit(
-            task("Plain"), epochs=100000, evaluator=evaluator, out=runs, **CREWS[crew]
+            task("Patient"), epochs=100000, evaluator=evaluator, out=runs, **CREWS[crew]
         )
     assert watch.ended_within < ENDS_WITHIN
     assert run.status == "stopped"
@@ -44,13 +44,13 @@ def test_ctrl_c_in_the_middle_leaves_a_usable_run(crew: str, evaluator: bool, ru
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_other_signals_stop_as_ctrl_c_does(number: int, runs: Path) -> None:
     with harm(runs, to_this_process(number)):
-        run = paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
+        run = paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
     assert run.status == "stopped"
 
 
 def test_signals_mean_what_they_meant_before(runs: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
-    paceline.fit(task("Plain"), steps=1, out=runs)
+    paceline.fit(task("Patient"), steps=1, out=runs)
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -105,21 +105,19 @@ def test_a_second_ctrl_c_insists(runs: Path) -> None:
         harm(runs, interrupt_twice) as watch,
         pytest.raises(Interrupted, match="second interrupt"),
     ):
-        paceline.fit(task("Plain"), epochs=100000, out=runs, **CREWS["ps-sync-tcp"])
+        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-tcp"])
     assert watch.ended_within < ENDS_WITHIN
     assert [entry.state for entry in list_runs(runs)] == ["stopped"]
 
 
-@pytest.mark.parametrize("pause", [0.01, 0.3])
-def test_impatience_breaks_nothing(pause: float, cli: Any) -> None:
-    """Many interrupts in a row, the last of them while it is already ending."""
+def test_impatience_breaks_nothing(cli: Any) -> None:
+    """Interrupts in a row, the last of them while it is already ending."""
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
     command.in_the_middle()
     deadline = time.monotonic() + ENDS_WITHIN
     while command.process.poll() is None and time.monotonic() < deadline:
         os.kill(command.pid, signal.SIGINT)
-        time.sleep(pause)
+        time.sleep(0.1)
     assert command.wait(1) == 130
     assert "Traceback" not in command.stderr
-    assert [entry.state for entry in list_runs(cli.cwd / "runs")] == ["stopped"]
-    cli.shown()
+    assert cli.shown()["status"] == "stopped"

@@ -200,23 +200,40 @@ def test_a_folder_that_is_a_file(runs: Path) -> None:
         paceline.fit(task("Plain"), steps=1, out=runs)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "locked").mkdir(mode=0o500)
-    with pytest.raises(StoreError, match=r"locked.*--out"):
-        paceline.fit(task("Plain"), steps=1, out=tmp_path / "locked")
+def mounted(place: Path, options: str) -> Path:
+    """A small disk of its own at `place`, where that is possible."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", options, "paceline-test", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small disk")
+    return place
 
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A disk of its own for the runs, so small that it is soon full."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={request.param}", "paceline-test", str(place)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
+    """A disk for the runs, so small that it is soon full."""
+    place = mounted(tmp_path / "disk", f"size={request.param}")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Path]:
+    """A folder nobody may write, root neither."""
+    if os.geteuid() != 0:
+        (tmp_path / "locked").mkdir(mode=0o500)
+        yield tmp_path / "locked"
+        return
+    place = mounted(tmp_path / "locked", "ro")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_folder_that_cannot_be_written(locked: Path) -> None:
+    with pytest.raises(StoreError, match=r"locked.*--out") as wrong:
+        paceline.fit(task("Plain"), steps=1, out=locked)
+    assert wrong.value.exit_code == 1
+    assert list_runs(locked) == []
 
 
 @pytest.mark.parametrize("tiny_disk", ["4k", "12k", "32k", "48k", "256k"], indirect=True)
