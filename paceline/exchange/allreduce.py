@@ -50,7 +50,7 @@ class AllReduce:
             )
             self._guarded(lambda: dist.broadcast(replica.flat, src=0))
 
-    def step(self, gradient: Gradient) -> Outcome:
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         if gradient.weight:
             self._replica.gather(self._grad, gradient.weight / gradient.whole)

@@ -51,8 +51,12 @@ class Exchange(Protocol):
     def start(self, replica: Replica) -> None:
         """Meet the others; on return the replica holds the shared first parameters."""
 
-    def step(self, gradient: Gradient) -> Outcome:
-        """Give the replica's gradients, and return with the parameters of the next step."""
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
+        """Give the replica's gradients, and return with the parameters of the next step.
+
+        `meanwhile` is worth doing while there is nothing but waiting to do; it says how many
+        seconds it took.
+        """
         ...
 
     def finish(self) -> None:

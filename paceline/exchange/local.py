@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -26,7 +27,7 @@ class Local:
         self._pieces = [(p, replica.flat[p.at]) for p in replica.pieces(0, replica.size)]
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper)
 
-    def step(self, gradient: Gradient) -> Outcome:
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         self._version += 1
         if self._post.apply is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from paceline.exchange.base import Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
@@ -40,7 +41,7 @@ class Served:
                 line.send(Frame(Kind.INIT, 0, length=len(part)), part)
         self._pull()
 
-    def step(self, gradient: Gradient) -> Outcome:
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         self._sequence += 1
         if gradient.weight:
@@ -59,11 +60,12 @@ class Served:
                 length=len(part) if part else 0,
             )
             line.send(push, part)
+        elsewhere = meanwhile()
         waited, staleness = self._answers()
         answered = time.perf_counter()
         self._take()
         return Outcome(
-            exchange=answered - began - waited,
+            exchange=answered - began - waited - elsewhere,
             wait=waited,
             update=time.perf_counter() - answered,
             version=max(self._versions),

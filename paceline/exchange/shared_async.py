@@ -14,6 +14,7 @@ optimizer step costs.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import torch
 
@@ -57,7 +58,7 @@ class SharedAsync:
         """Each piece with its view in every worker's place, made once."""
         return [(piece, [place[piece.at] for place in self._params]) for piece in pieces]
 
-    def step(self, gradient: Gradient) -> Outcome:
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         grads = self._replica.flat_gradients()
         waited = updated = 0.0

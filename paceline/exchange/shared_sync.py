@@ -10,6 +10,7 @@ copy left them and parameters where the shard's owner wrote them: nothing is sen
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from paceline.exchange.base import Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
@@ -59,7 +60,7 @@ class SharedSync:
         if replica.device.type == "cpu":
             replica.bind(self._params[0])
 
-    def step(self, gradient: Gradient) -> Outcome:
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         if gradient.weight:
             self._replica.gather(self._grad)
@@ -67,25 +68,32 @@ class SharedSync:
         self._lr = gradient.lr
         self._board.words[self._weights[self._post.index]] = gradient.weight
         self._board.post(self._arrived[self._post.index], self._round)
-        waited, updated = self._serve()
+        # Whoever comes last applies at once; whoever comes early has time for something else.
+        elsewhere = 0.0 if self._complete() else meanwhile()
+        waited, updated = self._apply()
+        elsewhere += meanwhile()
+        waited += self._await_shards()
         self._take()
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - began - waited - updated,
+            exchange=time.perf_counter() - began - waited - updated - elsewhere,
             wait=waited,
             update=updated,
             version=self._round,
             stop=gradient.stopping,
         )
 
-    def _serve(self) -> tuple[float, float]:
-        """Close this round: apply to the shards served here, wait for the others' shards."""
-        waited, updated = self._apply()
+    def _complete(self) -> bool:
+        """Whether all have arrived in this round, or left."""
+        return all(self._board.words[word] >= self._round for word in self._arrived)
+
+    def _await_shards(self) -> float:
+        """Wait until every shard has this round applied; the seconds that took."""
         began = time.perf_counter()
         for index, word in enumerate(self._applied):
             self._board.wait(word, self._round, f"server-{index} in round {self._round}")
-        return waited + time.perf_counter() - began, updated
+        return time.perf_counter() - began
 
     def _apply(self) -> tuple[float, float]:
         """Apply this round to the shards served here, once all have arrived or left."""

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from paceline.worker.script import Scene
 
 
+def nothing_else() -> float:
+    """A loop of the user's own has nothing to do while it waits."""
+    return 0.0
+
+
 class Stopped(SystemExit):
     """The run was asked to stop: leaves the user's loop, running its `finally` blocks."""
 
@@ -125,16 +130,15 @@ class OwnLoop:
         arrived = time.monotonic()
         lr = float(self._optimizer.param_groups[0]["lr"])
         outcome: Outcome = self.exchange.step(
-            Gradient(1, self._spec.workers, lr, self.reporter.stopping)
+            Gradient(1, self._spec.workers, lr, self.reporter.stopping), nothing_else
         )
         waited = self.loader.take_waited() if self.loader else 0.0
         count = self.loader.last_batch if self.loader else 0
         epoch = self.loader.epoch if self.loader else 0
         lot = Lot(no_rows(count), count, epoch, last=False)
         loss = float(value) if value is not None else float("nan")
-        self._began = self.reporter.step(
-            lot, loss, waited, arrived - self._began - waited, arrived, outcome
-        )
+        self.reporter.step(lot, loss, waited, arrived - self._began - waited, arrived, outcome)
+        self._began = time.monotonic()
         if outcome.stop:
             raise Stopped(0)
         return value

@@ -46,8 +46,8 @@ class Reporter:
 
     def step(
         self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
-    ) -> float:
-        """Record one step; the time at which the next one begins."""
+    ) -> None:
+        """Record one step that ends now."""
         self.taken += 1
         self.samples += len(lot.rows)
         t0 = self._clock.t0
@@ -74,8 +74,6 @@ class Reporter:
         if self.epoch > self._told:
             self._told = self.epoch
             self._at_epoch_end(self.taken, self.epoch)
-            return time.monotonic()
-        return now
 
     def tell(self, loss: float | None = None) -> None:
         """Flush records, report progress, hear what the supervisor says."""

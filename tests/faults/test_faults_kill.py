@@ -102,6 +102,7 @@ def test_a_killed_nursery_ends_the_run_and_not_the_next(
     crew: str, runs: Path, eventually: Callable[..., Any]
 ) -> None:
     def kill_nursery(pids: dict[str, int]) -> None:
+        os.kill(pids["worker-1"], signal.SIGSTOP)  # it cannot end of its own accord
         os.kill(parent(pids["worker-0"]), signal.SIGKILL)
 
     with (

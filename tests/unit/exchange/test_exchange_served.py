@@ -95,7 +95,7 @@ def at_once(request: pytest.FixtureRequest) -> Iterator[Servers]:
 def step(exchange: Served, replica: Replica, value: float = -1.0, weight: int = 1) -> int:
     if weight:
         replica.parameters[0].grad = torch.full((SIZE,), value)
-    return exchange.step(Gradient(weight, weight, 1.0, False)).staleness
+    return exchange.step(Gradient(weight, weight, 1.0, False), lambda: 0.0).staleness
 
 
 def test_parameters_arrive_in_the_replica(at_once: Servers) -> None:

@@ -96,7 +96,7 @@ def place() -> Iterator[Callable[..., Place]]:
 def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) -> None:
     if weight:
         replica.parameters[0].grad = torch.full((SIZE,), value)
-    exchange.step(Gradient(weight, 0, 1.0, False))
+    exchange.step(Gradient(weight, 0, 1.0, False), lambda: 0.0)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 5])
