@@ -24,6 +24,8 @@ from paceline.transport.sockets import PATIENCE
 class AllReduce:
     def __init__(self, post: Post) -> None:
         self._post = post
+        # A user's own optimizer comes with a user's own loss, which knows nothing of the others.
+        self.summed = post.apply is None
         self._version = 0
         self.sent = 0
         self.received = 0
@@ -48,17 +50,20 @@ class AllReduce:
                     timeout=timedelta(seconds=PATIENCE),
                 )
             )
+            self._group = dist.distributed_c10d._get_default_group()
             self._guarded(lambda: dist.broadcast(replica.flat, src=0))
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         if gradient.weight:
-            self._replica.gather(self._grad, gradient.weight / gradient.whole)
+            self._replica.gather(
+                self._grad, 1.0 if self.summed else gradient.weight / gradient.whole
+            )
         else:
             self._grad.zero_()
         self._stop.fill_(float(gradient.stopping))
         if self._post.workers > 1:
-            self._guarded(lambda: dist.all_reduce(self._sum))
+            self._guarded(self._reduce)
             # A ring moves each float twice, less each worker's own share.
             moved = 2 * (self._post.workers - 1) * self._sum.nbytes // self._post.workers
             self.sent += moved
@@ -72,6 +77,10 @@ class AllReduce:
             version=self._version,
             stop=bool(self._stop.item()),
         )
+
+    def _reduce(self) -> None:
+        # Past torch's wrapper around it, which costs as much as a small gradient's copy.
+        self._group.allreduce([self._sum]).wait()
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:

@@ -40,7 +40,14 @@ class Outcome(NamedTuple):
 
 
 class Exchange(Protocol):
-    """One worker's end of a strategy. Bytes are counted in `sent` and `received`."""
+    """One worker's end of a strategy. Bytes are counted in `sent` and `received`.
+
+    `summed` says that gradients are added up as they are, so that each worker has to weigh its
+    loss by its share of the round; otherwise whoever applies them weighs them.
+    """
+
+    @property
+    def summed(self) -> bool: ...
 
     @property
     def sent(self) -> int: ...

@@ -18,6 +18,8 @@ class Local:
     sent = 0
     received = 0
 
+    summed = False
+
     def __init__(self, post: Post) -> None:
         self._post = post
         self._version = 0

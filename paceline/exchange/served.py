@@ -15,6 +15,8 @@ from paceline.transport.sockets import Line
 class Served:
     """Gradients leave from one flat buffer, parameters arrive straight in the replica's own."""
 
+    summed = False
+
     def __init__(self, post: Post) -> None:
         self._post = post
         self._sequence = 0

@@ -27,6 +27,8 @@ from paceline.transport.board import Board
 class SharedAsync:
     """The board has, a word each: ready; place and version a shard."""
 
+    summed = False
+
     def __init__(self, post: Post) -> None:
         assert post.board is not None
         assert post.params is not None

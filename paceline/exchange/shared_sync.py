@@ -24,6 +24,8 @@ GONE = 2**62  # a round number nobody waits for: this worker has left
 class SharedSync:
     """The board has, a word each: ready; arrived and weight a worker; applied a shard."""
 
+    summed = False
+
     def __init__(self, post: Post) -> None:
         assert post.board is not None
         assert post.params is not None

@@ -189,8 +189,6 @@ def _become(
         os.dup2(log, 2)
         os.close(log)
         sys.stdout, sys.stderr = (os.fdopen(fd, "w", 1, closefd=False) for fd in (1, 2))
-        gc.unfreeze()
-
         from paceline.launch.role import play
 
         code = play(assignment, fds)

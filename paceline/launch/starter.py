@@ -22,7 +22,7 @@ from paceline.transport import auth, memory
 from paceline.transport.control import Control, pair
 from paceline.types import Facts
 
-SPIN = 0.0005  # seconds a worker with a core to itself looks for the others before it sleeps
+SPIN = 0.001  # seconds a worker with a core to itself looks for the others before it sleeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ def train(
         count = len(lot.rows)
         if count:  # a worker may have none of a short last batch, and still takes the round
             loss = task.loss(model, batch)
-            loss.backward()  # type: ignore[no-untyped-call]
+            share = count / lot.whole if exchange.summed else 1.0
+            (loss if share == 1.0 else loss * share).backward()  # type: ignore[no-untyped-call]
             value = loss.item()
         arrived = time.monotonic()
         data = ahead.spent()

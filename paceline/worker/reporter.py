@@ -13,7 +13,7 @@ from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
 from paceline.types import Progress, record
 
-EVERY = 0.1  # seconds between looks at the control connection
+EVERY = 0.25  # seconds between looks at the control connection
 
 
 class Reporter:

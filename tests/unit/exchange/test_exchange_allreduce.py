@@ -42,7 +42,7 @@ steps = 0
 while steps < 50:
     steps += 1
     samples = (1, 3)[index]
-    model.weight.grad = torch.full((1, 3), -1.0 if index else -5.0)
+    model.weight.grad = torch.full((1, 3), -1.0 if index else -5.0) * samples / 4
     stopping = index == 1 and steps == 4
     if exchange.step(Gradient(samples, 4, 1.0, stopping), lambda: 0.0).stop:
         break
