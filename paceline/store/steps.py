@@ -42,10 +42,11 @@ Steps: TypeAlias = npt.NDArray[np.void]
 MAGIC = b"paceline steps 1\n"
 HEADER = MAGIC + json.dumps({"columns": STEP.descr}).encode() + b"\n"
 ROW = STEP.itemsize
+COLUMNS = len(STEP.descr)
 BUFFER_ROWS = 4096
 
 # The same layout as STEP; packing is several times cheaper than assigning to a structured row.
-_pack_into = struct.Struct("<dIIIffffffdQI").pack_into
+_pack = struct.Struct("<dIIIffffffdQI").pack
 
 
 class StepWriter:
@@ -61,24 +62,25 @@ class StepWriter:
         except BaseException:
             self._file.close()
             raise
-        self._buffer = bytearray(BUFFER_ROWS * ROW)
-        self._filled = 0
+        self._rows: list[tuple[float, ...]] = []
 
     def append(self, *values: float) -> None:
-        """Record one step: a value for each column of STEP, in that order."""
-        if self._filled == len(self._buffer):
+        """Record one step: a value for each column of STEP, in that order.
+
+        Rows are packed when they are flushed: many at once cost far less than one in each step,
+        when the step has just driven everything else out of the cache.
+        """
+        if len(values) != COLUMNS:
+            raise ValueError(f"a step has {COLUMNS} values, not {len(values)}")
+        if len(self._rows) >= BUFFER_ROWS:
             self.flush()
-        try:
-            _pack_into(self._buffer, self._filled, *values)
-        except OverflowError:  # a diverged loss in double precision
-            self._buffer[self._filled : self._filled + ROW] = _overflowed(values)
-        self._filled += ROW
+        self._rows.append(values)
 
     def flush(self) -> None:
         """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
-        if self._filled:
-            self._file.append(memoryview(self._buffer)[: self._filled])
-            self._filled = 0
+        if self._rows:
+            self._file.append(b"".join(map(_packed, self._rows)))
+            self._rows.clear()
 
     def close(self) -> None:
         try:
@@ -98,6 +100,13 @@ def read_steps(path: Path) -> Steps:
         return np.empty(0, dtype=STEP)
     except OSError as wrong:
         raise cannot_read(path, wrong) from wrong
+
+
+def _packed(values: tuple[float, ...]) -> bytes:
+    try:
+        return _pack(*values)
+    except OverflowError:  # a diverged loss in double precision
+        return _overflowed(values)
 
 
 def _overflowed(values: tuple[float, ...]) -> bytes:

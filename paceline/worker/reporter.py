@@ -32,7 +32,7 @@ class Reporter:
     ) -> None:
         self._control = control
         self._writer = writer
-        self._clock = clock
+        self._t0 = clock.t0
         self._exchange = exchange
         self._steps = steps
         self._at_epoch_end = at_epoch_end
@@ -48,15 +48,14 @@ class Reporter:
         self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
     ) -> None:
         """Record one step that ends now."""
+        now, t0, count = time.monotonic(), self._t0, len(lot.rows)
         self.taken += 1
-        self.samples += len(lot.rows)
-        t0 = self._clock.t0
-        now = time.monotonic()
+        self.samples += count
         self._writer.append(
             now - t0,
             self.taken,
             lot.epoch,
-            len(lot.rows),
+            count,
             loss,
             data,
             compute,
