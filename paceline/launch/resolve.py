@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import psutil
-
 from paceline.errors import RequestError, RunFailed, SpecError
+from paceline.measure.process import free_memory
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.types import Facts
@@ -73,7 +72,7 @@ def _transport(spec: RunSpec) -> str:
 
 def check_memory(floats: int) -> None:
     """Refuse what would not fit: the kernel would kill a role in mid-step instead."""
-    need, free = floats * memory.FLOAT_BYTES, psutil.virtual_memory().available
+    need, free = floats * memory.FLOAT_BYTES, free_memory()
     if need > free:
         raise RunFailed(
             f"this run needs {need / 1e9:.1f} GB of shared memory and {free / 1e9:.1f} GB are free;"

@@ -45,6 +45,11 @@ def still_runs(pid: int, created: float) -> bool:
     return found.alive and abs(found.created - created) < CLOCK_SLACK
 
 
+def free_memory() -> int:
+    """Bytes of memory this host could give out now."""
+    return int(psutil.virtual_memory().available)
+
+
 def total_memory() -> int:
     """Bytes of memory this host has."""
     return int(psutil.virtual_memory().total)

@@ -49,7 +49,7 @@ class Control:
                     if time.monotonic() > deadline:
                         self.ended = True
                         return
-                    select.select([], [self._sock], [], 0.1)
+                    self._stirs(select.POLLOUT, 0.1)
                 except OSError:  # its last words may still be here: only reading ends them
                     return
 
@@ -84,7 +84,13 @@ class Control:
             if left <= 0:
                 raise PeerLost(f"no '{kinds[0]}' from the supervisor in {seconds:.0f} s.")
             # Short naps: another thread may have put the message into the inbox meanwhile.
-            select.select([self._sock], [], [], min(left, 0.05))
+            self._stirs(select.POLLIN, min(left, 0.05))
+
+    def _stirs(self, what: int, seconds: float) -> None:
+        """Sleep until the socket can be read or written, or so many seconds."""
+        poll = select.poll()  # not select(): that fails for descriptors beyond 1,023
+        poll.register(self._sock, what)
+        poll.poll(seconds * 1000)
 
     def _drain(self) -> None:
         while not self.ended:

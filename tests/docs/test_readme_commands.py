@@ -29,7 +29,6 @@ from paceline.spec.runspec import flag
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md"]
-WRITTEN_LATER = {"docs/BENCHMARKS.md"}  # by `make bench`
 SECONDS = 25  # the longest a command of the README may take
 STARTED = 77  # an exit code of ours: the request was right and a run would start now
 
@@ -174,8 +173,6 @@ def test_links_lead_somewhere(page: str) -> None:
             continue
         path, _, heading = target.partition("#")
         found = ((ROOT / page).parent / path).resolve() if path else ROOT / page
-        if str(found.relative_to(ROOT)) in WRITTEN_LATER:
-            continue
         assert found.is_file(), target
         if heading:
             assert heading in _headings(found.read_text(encoding="utf-8")), target
