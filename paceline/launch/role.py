@@ -82,7 +82,7 @@ def keep_large_blocks() -> None:
     """Have malloc keep large blocks for the next step.
 
     By default glibc gives blocks beyond 32 MB back to the kernel and gets them anew, page by page
-    and zeroed, each time: a large layer's gradient costs a tenth of a step that way.
+    and zeroed, each time a large layer has a new gradient.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
