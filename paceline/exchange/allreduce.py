@@ -1,14 +1,17 @@
 """`allreduce`: workers add up their gradients among themselves, then each applies the sum.
 
 One more float rides at the end of the gradient: how many workers were asked to stop, so that all
-end after the same round.
+end after the same round. While gloo's threads add up, the next batch is made.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -41,15 +44,16 @@ class AllReduce:
             host, _, port = post.meeting.rpartition(":")
             store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE))
             backend = "nccl" if replica.device.type == "cuda" else "gloo"
-            self._guarded(
-                lambda: dist.init_process_group(
-                    backend,
-                    store=store,
-                    rank=post.index,
-                    world_size=post.workers,
-                    timeout=timedelta(seconds=PATIENCE),
+            with floating(post.cores):
+                self._guarded(
+                    lambda: dist.init_process_group(
+                        backend,
+                        store=store,
+                        rank=post.index,
+                        world_size=post.workers,
+                        timeout=timedelta(seconds=PATIENCE),
+                    )
                 )
-            )
             self._group = dist.distributed_c10d._get_default_group()
             self._guarded(lambda: dist.broadcast(replica.flat, src=0))
 
@@ -62,8 +66,12 @@ class AllReduce:
         else:
             self._grad.zero_()
         self._stop.fill_(float(gradient.stopping))
+        elsewhere = 0.0
         if self._post.workers > 1:
-            self._guarded(self._reduce)
+            # Past torch's wrapper around it, which costs as much as a small gradient's copy.
+            summing = self._guarded(lambda: self._group.allreduce([self._sum]))
+            elsewhere = meanwhile()
+            self._guarded(summing.wait)
             # A ring moves each float twice, less each worker's own share.
             moved = 2 * (self._post.workers - 1) * self._sum.nbytes // self._post.workers
             self.sent += moved
@@ -72,15 +80,11 @@ class AllReduce:
         self._version += 1
         self._apply(gradient.lr)
         return Outcome(
-            exchange=reduced - began,
+            exchange=reduced - began - elsewhere,
             update=time.perf_counter() - reduced,
             version=self._version,
             stop=bool(self._stop.item()),
         )
-
-    def _reduce(self) -> None:
-        # Past torch's wrapper around it, which costs as much as a small gradient's copy.
-        self._group.allreduce([self._sum]).wait()
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:
@@ -93,9 +97,9 @@ class AllReduce:
                 part = flat[at]
                 self._rule.step(part, part, self._grad[at], at, lr, self._version)
 
-    def _guarded(self, act: Callable[[], object]) -> None:
+    def _guarded(self, act: Callable[[], Any]) -> Any:
         try:
-            act()
+            return act()
         except RuntimeError as wrong:
             first = str(wrong).strip().splitlines()[0]
             raise PeerLost(f"a worker left the all-reduce: {first}") from wrong
@@ -109,3 +113,20 @@ class AllReduce:
 
     def hosted(self) -> list[Hosted]:
         return []
+
+
+@contextmanager
+def floating(cores: tuple[int, ...]) -> Iterator[None]:
+    """Threads started in here may run on any of the run's cores, not only on this worker's.
+
+    gloo's would otherwise wait for the very thread that waits for them to give up its core.
+    """
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)

@@ -104,5 +104,6 @@ class Post:
     params: Tensor | None = None  # [places, size]
     grads: Tensor | None = None  # [workers, size]
     state: Tensor | None = None  # [states, size] of the update rule
+    cores: tuple[int, ...] = ()  # those the run may use
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies

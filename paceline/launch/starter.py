@@ -108,6 +108,7 @@ class Starter:
                 secret=self._secret.hex(),
                 meeting=meeting,
                 hyper=_hyper(spec, facts),
+                cores=self._cores,
                 spin=SPIN if alone else 0.0,
             )
 

@@ -67,6 +67,7 @@ def post_from(
         params=rows("params", need.params),
         grads=rows("grads", need.grads),
         state=rows("state", need.state),
+        cores=tuple(roster["cores"]),
         spin=roster["spin"],
         apply=apply,
     )
