@@ -43,11 +43,18 @@ Debug = Annotated[
 ]
 
 PANELS = {
-    "What is trained": ("task", "data", "data_dir", "batch", "epochs", "steps", "seed"),
-    "How it learns": ("lr", "optimizer", "momentum", "weight_decay"),
+    "What is trained": ("task", "data", "data_dir", "batch", "accumulate", "epochs", "steps", "seed"),
+    "How it learns": (
+        *("lr", "scale_lr", "warmup", "decay"),
+        *("optimizer", "momentum", "weight_decay"),
+    ),
     "Who trains it": (
         *("strategy", "workers", "servers", "transport"),
-        *("device", "threads", "host", "port"),
+        *("device", "threads", "host", "port", "tls"),
+    ),
+    "How gradients become parameters": (
+        *("codec", "bound", "backup", "damp_stale"),
+        *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
 }

@@ -12,11 +12,14 @@ class Strategy:
 
     `samples` says who gets which samples: `slices` of one global batch a round (the result does
     not depend on the number of workers), or `leases` of small ranges (nobody waits for anybody).
+    `options` are the fields of a spec that this strategy understands and some others do not.
     """
 
     name: str
     summary: str
     gate: str = ""  # the gate its servers use; no gate, no servers
+    transports: tuple[str, ...] = ()  # those it can use, where there is a choice; best first
+    options: tuple[str, ...] = ()
     samples: Literal["slices", "leases"] = "slices"
     many: bool = True  # more than one worker makes sense
     shared: bool = True  # all workers end with the same parameters
@@ -25,6 +28,8 @@ class Strategy:
     def served(self) -> bool:
         return bool(self.gate)
 
+
+_SERVED = ("servers", "port", "codec", "tls")
 
 STRATEGIES: dict[str, Strategy] = {
     s.name: s
@@ -43,11 +48,36 @@ STRATEGIES: dict[str, Strategy] = {
             name="ps-sync",
             summary="servers apply one averaged gradient a round, when all workers have pushed",
             gate="all",
+            transports=("shm", "tcp"),
+            options=(*_SERVED, "backup"),
         ),
         Strategy(
             name="ps-async",
             summary="servers apply each gradient as it comes; nobody waits for anybody",
             gate="at-once",
+            transports=("shm", "tcp"),
+            options=(*_SERVED, "damp_stale"),
+            samples="leases",
+        ),
+        Strategy(
+            name="ssp",
+            summary="as ps-async, but nobody gets more than --bound rounds ahead of the slowest",
+            gate="bounded",
+            transports=("shm", "tcp"),
+            options=(*_SERVED, "bound", "damp_stale"),
+            samples="leases",
+        ),
+        Strategy(
+            name="local-sgd",
+            summary="workers train alone and average their parameters every --sync-every steps",
+            transports=("shm", "tcp"),
+            options=("sync_every", "outer_lr", "outer_momentum"),
+        ),
+        Strategy(
+            name="hogwild",
+            summary="workers change the same shared memory, without locks and without waiting",
+            transports=("shm",),
+            options=("damp_stale",),
             samples="leases",
         ),
     )

@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING
 from paceline.data.catalog import data_fault
 from paceline.errors import unknown
 from paceline.exchange.catalog import STRATEGIES
+from paceline.exchange.codecs.catalog import codec_fault
 from paceline.server.catalog import RULES
 from paceline.tasks.catalog import task_fault
 
 if TYPE_CHECKING:
     from paceline.spec.runspec import RunSpec
+
+# What each option of some strategies is, in words.
+WHAT = {
+    "servers": "servers",
+    "port": "servers that listen",
+    "codec": "codec",
+    "tls": "TLS",
+    "bound": "bound",
+    "backup": "backup workers",
+    "damp_stale": "staleness to damp",
+    "sync_every": "averaging",
+    "outer_lr": "outer step",
+    "outer_momentum": "outer step",
+}
 
 
 def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
@@ -29,6 +44,8 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         faults.append(fault)
     if "optimizer" not in skip and spec.optimizer and spec.optimizer not in RULES:
         faults.append(unknown("optimizer", spec.optimizer, RULES))
+    if "codec" not in skip and spec.codec and (fault := codec_fault(spec.codec)):
+        faults.append(fault)
     if "strategy" not in skip and spec.strategy not in STRATEGIES:
         faults.append(unknown("strategy", spec.strategy, STRATEGIES))
         return faults
@@ -36,29 +53,35 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         return faults
 
     kind = STRATEGIES[spec.strategy]
-    with_servers = ", ".join(s.name for s in STRATEGIES.values() if s.served)
     check(
         "workers",
         not kind.many and spec.workers > 1,
         f"--workers {spec.workers}: strategy '{kind.name}' has one worker; "
         "choose another strategy or --workers 1.",
     )
-    check(
-        "servers",
-        spec.servers is not None and not kind.served,
-        f"--servers {spec.servers}: strategy '{kind.name}' has no servers; "
-        f"strategies with servers are {with_servers}.",
-    )
+    for name, what in WHAT.items():
+        check(
+            name,
+            bool(getattr(spec, name)) and name not in kind.options,
+            f"{_told(spec, name)}: strategy '{kind.name}' has no {what}; {_those(name)}.",
+        )
     check(
         "transport",
-        spec.transport != "auto" and not kind.served,
-        f"--transport {spec.transport}: strategy '{kind.name}' has no servers to reach; "
-        f"leave it out, or choose one of {with_servers}.",
+        spec.transport not in ("auto", *kind.transports),
+        f"--transport {spec.transport}: strategy '{kind.name}' "
+        + (f"goes over {kind.transports[0]} only." if kind.transports else "has no choice of it."),
     )
+    for name in ("port", "codec", "tls"):
+        check(
+            f"transport {name}",
+            bool(getattr(spec, name)) and name in kind.options and spec.transport == "shm",
+            f"{_told(spec, name)}: over shared memory nothing is sent; use --transport tcp.",
+        )
     check(
-        "port",
-        spec.port != 0 and (not kind.served or spec.transport != "tcp"),
-        f"--port {spec.port}: only servers on --transport tcp listen on a port.",
+        "backup workers",
+        spec.backup > 0 and spec.backup >= spec.workers,
+        f"--backup {spec.backup}: a round needs at least one of {spec.workers} workers; "
+        f"use at most --backup {spec.workers - 1}.",
     )
     check(
         "epochs steps",
@@ -72,3 +95,14 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         "use --evaluate epoch or --evaluator.",
     )
     return faults
+
+
+def _told(spec: RunSpec, field: str) -> str:
+    flag, value = "--" + field.replace("_", "-"), getattr(spec, field)
+    return flag if value is True else f"{flag} {value}"
+
+
+def _those(option: str) -> str:
+    """Which strategies have it."""
+    names = [s.name for s in STRATEGIES.values() if option in s.options]
+    return f"only '{names[0]}' has" if len(names) == 1 else f"these have: {', '.join(names)}"

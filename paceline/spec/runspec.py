@@ -32,10 +32,33 @@ class RunSpec(BaseModel):
     workers: int = Field(1, ge=1, le=4096, description="how many workers train")
     servers: int | None = Field(None, ge=1, le=256, description="how many servers hold parameters")
     transport: Literal["auto", "shm", "tcp"] = Field("auto", description="how bytes move")
+    codec: str | None = Field(
+        None, min_length=1, description="how gradients are made smaller before they are sent"
+    )
+    bound: int | None = Field(None, ge=1, description="ssp: rounds ahead of the slowest, at most")
+    backup: int = Field(0, ge=0, description="ps-sync: how many workers a round goes without")
+    sync_every: int | None = Field(None, ge=1, description="local-sgd: steps between averagings")
+    outer_lr: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="local-sgd: rate of the outer step"
+    )
+    outer_momentum: float | None = Field(
+        None, ge=0, lt=1, description="local-sgd: Nesterov momentum of the outer step"
+    )
+    damp_stale: bool = Field(False, description="divide a gradient's rate by its staleness")
     batch: int | None = Field(None, ge=1, description="samples per step and worker")
+    accumulate: int = Field(1, ge=1, description="batches a worker adds up for one step")
     epochs: int | None = Field(None, ge=1, description="passes over the data")
     steps: int | None = Field(None, ge=1, description="steps per worker, instead of epochs")
     lr: float | None = Field(None, gt=0, allow_inf_nan=False, description="learning rate")
+    scale_lr: Literal["auto", "linear", "sqrt", "none"] = Field(
+        "auto", description="how the rate grows with the global batch"
+    )
+    warmup: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="epochs over which the rate rises"
+    )
+    decay: Literal["auto", "none", "linear", "cosine"] = Field(
+        "auto", description="how the rate falls afterwards"
+    )
     optimizer: str | None = Field(None, description="update rule")
     momentum: float = Field(0.9, ge=0, lt=1, description="for the momentum and nesterov rules")
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="L2 penalty")
@@ -49,6 +72,7 @@ class RunSpec(BaseModel):
     target_accuracy: float | None = Field(None, gt=0, le=1, description="stop once reached")
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
+    tls: bool = Field(False, description="encrypt what workers and servers send")
 
     def __init__(self, **values: Any) -> None:
         if "strategy" not in values and values.get("workers", 1) not in (None, 1):

@@ -77,7 +77,7 @@ FAULTY: list[tuple[dict[str, Any], str]] = [
     ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, independent"),
     ({"strategy": "single", "workers": 2}, "strategy 'single' has one worker"),
     ({"strategy": "allreduce", "workers": 2, "servers": 1}, "'allreduce' has no servers"),
-    ({"strategy": "single", "transport": "tcp"}, "has no servers to reach"),
+    ({"strategy": "single", "transport": "tcp"}, "has no choice of it"),
     ({"strategy": "ps-sync", "transport": "rdma"}, "must be one of auto, shm or tcp"),
     ({"strategy": "ps-sync", "port": 5000}, "only servers on --transport tcp"),
     ({"target_accuracy": 0.9, "evaluate": "end"}, "--target-accuracy needs scores"),

@@ -1,0 +1,1 @@
+"""Codecs: how gradients are made fewer bytes before they are sent."""
