@@ -44,7 +44,7 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         faults.append(fault)
     if "optimizer" not in skip and spec.optimizer and spec.optimizer not in RULES:
         faults.append(unknown("optimizer", spec.optimizer, RULES))
-    if "codec" not in skip and spec.codec and (fault := codec_fault(spec.codec)):
+    if "codec" not in skip and (fault := codec_fault(spec.codec)):
         faults.append(fault)
     if "strategy" not in skip and spec.strategy not in STRATEGIES:
         faults.append(unknown("strategy", spec.strategy, STRATEGIES))
@@ -62,7 +62,7 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
     for name, what in WHAT.items():
         check(
             name,
-            bool(getattr(spec, name)) and name not in kind.options,
+            _set(spec, name) and name not in kind.options,
             f"{_told(spec, name)}: strategy '{kind.name}' has no {what}; {_those(name)}.",
         )
     check(
@@ -74,7 +74,7 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
     for name in ("port", "codec", "tls"):
         check(
             f"transport {name}",
-            bool(getattr(spec, name)) and name in kind.options and spec.transport == "shm",
+            _set(spec, name) and name in kind.options and spec.transport == "shm",
             f"{_told(spec, name)}: over shared memory nothing is sent; use --transport tcp.",
         )
     check(
@@ -95,6 +95,10 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         "use --evaluate epoch or --evaluator.",
     )
     return faults
+
+
+def _set(spec: RunSpec, field: str) -> bool:
+    return getattr(spec, field) not in (None, 0, False, "none")
 
 
 def _told(spec: RunSpec, field: str) -> str:

@@ -32,8 +32,8 @@ class RunSpec(BaseModel):
     workers: int = Field(1, ge=1, le=4096, description="how many workers train")
     servers: int | None = Field(None, ge=1, le=256, description="how many servers hold parameters")
     transport: Literal["auto", "shm", "tcp"] = Field("auto", description="how bytes move")
-    codec: str | None = Field(
-        None, min_length=1, description="how gradients are made smaller before they are sent"
+    codec: str = Field(
+        "none", min_length=1, description="how gradients are made smaller before they are sent"
     )
     bound: int | None = Field(None, ge=1, description="ssp: rounds ahead of the slowest, at most")
     backup: int = Field(0, ge=0, description="ps-sync: how many workers a round goes without")
