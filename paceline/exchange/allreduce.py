@@ -18,20 +18,17 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import chunks, make_rule
 from paceline.transport.sockets import PATIENCE
 
 
-class AllReduce:
-    def __init__(self, post: Post) -> None:
+class AllReduce(Exchange):
+    def __init__(self, post: Post, summed: bool) -> None:
         self._post = post
-        # A user's own optimizer comes with a user's own loss, which knows nothing of the others.
-        self.summed = post.apply is None
+        self.summed = summed
         self._version = 0
-        self.sent = 0
-        self.received = 0
 
     def start(self, replica: Replica) -> None:
         post = self._post
@@ -104,15 +101,9 @@ class AllReduce:
             first = str(wrong).strip().splitlines()[0]
             raise PeerLost(f"a worker left the all-reduce: {first}") from wrong
 
-    def finish(self) -> None:
-        pass
-
     def close(self) -> None:
         if self._post.workers > 1 and dist.is_initialized():
             dist.destroy_process_group()
-
-    def hosted(self) -> list[Hosted]:
-        return []
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.server.rules import Hyper
+from paceline.server.shards import BLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,27 +37,31 @@ class Outcome(NamedTuple):
     update: float = 0.0
     version: int = 0
     staleness: int = 0
+    dropped: bool = False  # the gradient came too late and was not used
+    skipped: int = 0  # rounds that were closed without this worker since its last
     stop: bool = False
 
 
-class Exchange(Protocol):
+class Exchange:
     """One worker's end of a strategy. Bytes are counted in `sent` and `received`.
 
     `summed` says that gradients are added up as they are, so that each worker has to weigh its
     loss by its share of the round; otherwise whoever applies them weighs them.
     """
 
-    @property
-    def summed(self) -> bool: ...
-
-    @property
-    def sent(self) -> int: ...
-
-    @property
-    def received(self) -> int: ...
+    summed = False
+    sent = 0
+    received = 0
 
     def start(self, replica: Replica) -> None:
         """Meet the others; on return the replica holds the shared first parameters."""
+        raise NotImplementedError
+
+    def expect(self, gradient: Gradient) -> None:
+        """The next backward makes this gradient: parts of it may leave as they are made.
+
+        Nobody has to call this; `step` gives whatever has not left by then.
+        """
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         """Give the replica's gradients, and return with the parameters of the next step.
@@ -64,7 +69,7 @@ class Exchange(Protocol):
         `meanwhile` is worth doing while there is nothing but waiting to do; it says how many
         seconds it took.
         """
-        ...
+        raise NotImplementedError
 
     def finish(self) -> None:
         """No more steps from this worker: the others must not wait for it."""
@@ -74,7 +79,7 @@ class Exchange(Protocol):
 
     def hosted(self) -> list[Hosted]:
         """What the servers did that live inside this worker."""
-        ...
+        return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +103,7 @@ class Post:
     hyper: Hyper
     secret: bytes = b""
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
+    block: int = BLOCK  # floats a frame
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
     meeting: str = ""  # host:port where workers meet for all-reduce
     board: int | None = None  # shared memory of the strategies that use it, as file and tensors
@@ -105,5 +111,8 @@ class Post:
     grads: Tensor | None = None  # [workers, size]
     state: Tensor | None = None  # [states, size] of the update rule
     cores: tuple[int, ...] = ()  # those the run may use
+    bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes
+    backup: int = 0  # workers a round goes without
+    damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies

@@ -8,23 +8,27 @@ from __future__ import annotations
 from paceline.errors import UnknownName
 from paceline.server.gate import WAIT, Decision, Gate, Push
 
+GONE = 2**62  # a round nobody waits for
+
 
 class All:
-    """A round closes when every worker that still counts has pushed.
+    """A round closes when every worker that still counts has pushed, or all but `backup` of them.
 
-    Nobody reads between its push and its answer, so one copy of the parameters serves all.
+    What comes for a round that was closed is dropped.
     """
 
-    places = 1
+    holds = True
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, backup: int = 0) -> None:
+        self.steady = backup == 0  # else the answer to a late worker may still be on its way
+        self._enough = workers - backup
         self._counting = set(range(workers))
         self._pushed: dict[int, Push] = {}
-
-    def place(self, worker: int) -> int:
-        return 0
+        self._round = 0
 
     def push(self, push: Push) -> Decision:
+        if push.version < self._round:
+            return Decision(drop=(push.worker,))
         self._pushed[push.worker] = push
         return self._close()
 
@@ -33,22 +37,25 @@ class All:
         return self._close()
 
     def _close(self) -> Decision:
-        if not self._pushed or not self._counting <= self._pushed.keys():
+        waiting = self._pushed.keys()
+        missing = self._counting - waiting
+        if not waiting or (missing and len(waiting) < self._enough):
             return WAIT
         # In the order of workers, so that the sum does not depend on who came first.
-        pushes = tuple(self._pushed[w] for w in sorted(self._pushed))
+        pushes = tuple(self._pushed[w] for w in sorted(waiting))
         self._pushed = {}
+        self._round += 1
         return Decision(pushes, tuple(p.worker for p in pushes))
 
 
 class AtOnce:
-    """Each gradient is applied as it comes, into the place its worker will read next."""
+    """Each gradient is applied as it comes."""
+
+    holds = False
+    steady = False
 
     def __init__(self, workers: int) -> None:
-        self.places = workers
-
-    def place(self, worker: int) -> int:
-        return worker
+        pass
 
     def push(self, push: Push) -> Decision:
         return Decision((push,), (push.worker,))
@@ -57,8 +64,44 @@ class AtOnce:
         return WAIT
 
 
-def make_gate(name: str, workers: int) -> Gate:
-    kinds: dict[str, type[All] | type[AtOnce]] = {"all": All, "at-once": AtOnce}
-    if name not in kinds:
-        raise UnknownName("gate", name, kinds)
-    return kinds[name](workers)
+class Bounded:
+    """Each gradient is applied as it comes; whoever is too far ahead waits for its answer.
+
+    A worker that has taken n rounds gets the parameters of the next when the slowest has taken
+    n + 1 − bound, so that at no time one is more than `bound` rounds ahead of another.
+    """
+
+    holds = False
+    steady = False
+
+    def __init__(self, workers: int, bound: int) -> None:
+        self._bound = bound
+        self._rounds = [0] * workers
+        self._held: set[int] = set()
+
+    def push(self, push: Push) -> Decision:
+        self._rounds[push.worker] += 1
+        self._held.add(push.worker)
+        return Decision((push,), self._released())
+
+    def leave(self, worker: int) -> Decision:
+        self._rounds[worker] = GONE
+        return Decision(answer=self._released())
+
+    def _released(self) -> tuple[int, ...]:
+        most = min(self._rounds) + self._bound - 1
+        near = tuple(w for w in sorted(self._held) if self._rounds[w] <= most)
+        self._held.difference_update(near)
+        return near
+
+
+def make_gate(name: str, workers: int, bound: int = 0, backup: int = 0) -> Gate:
+    match name:
+        case "all":
+            return All(workers, backup)
+        case "at-once":
+            return AtOnce(workers)
+        case "bounded":
+            return Bounded(workers, bound)
+        case _:
+            raise UnknownName("gate", name, ("all", "at-once", "bounded"))

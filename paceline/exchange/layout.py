@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from paceline.exchange.catalog import Strategy
 from paceline.server.catalog import STATES
+
+if TYPE_CHECKING:
+    from paceline.spec import RunSpec
 
 
 class Layout(NamedTuple):
@@ -21,9 +23,16 @@ class Layout(NamedTuple):
         return self.params + self.grads + self.state
 
 
-def layout(strategy: Strategy, workers: int, shards: int, rule: str) -> Layout:
-    if strategy.samples == "slices":
-        # One place for all, since nobody reads while it is written; each owner has its own state.
-        return Layout(params=1, grads=workers, state=0, board=1 + 2 * workers + shards)
-    # A place each, and the state travels from owner to owner; gradients stay where they are.
-    return Layout(params=workers, grads=0, state=STATES[rule], board=1 + 2 * shards)
+def layout(spec: RunSpec, shards: int) -> Layout:
+    workers, state = spec.workers, STATES[spec.optimizer or "sgd"]
+    if spec.strategy == "hogwild":
+        # Everything is everybody's.
+        return Layout(params=1, grads=0, state=state, board=1 + workers)
+    if spec.kind.samples == "leases":
+        # A place each, and the state travels from owner to owner; gradients stay where they are.
+        return Layout(params=workers, grads=0, state=state, board=1 + 2 * shards + workers)
+    if spec.backup:
+        # A place for even rounds and one for odd ones; whoever closes a round has the state.
+        return Layout(params=2, grads=workers, state=state, board=2 + 2 * workers)
+    # One place for all, since nobody reads while it is written; each owner has its own state.
+    return Layout(params=1, grads=workers, state=0, board=1 + 2 * workers + shards)

@@ -7,18 +7,13 @@ from collections.abc import Callable
 
 import torch
 
-from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import make_rule
 
 
-class Local:
+class Local(Exchange):
     """Straight from the gradients that backward left, with no copy in between."""
-
-    sent = 0
-    received = 0
-
-    summed = False
 
     def __init__(self, post: Post) -> None:
         self._post = post
@@ -48,12 +43,3 @@ class Local:
     def _outcome(self, began: float, gradient: Gradient) -> Outcome:
         update = time.perf_counter() - began
         return Outcome(update=update, version=self._version, stop=gradient.stopping)
-
-    def finish(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-    def hosted(self) -> list[Hosted]:
-        return []

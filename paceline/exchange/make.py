@@ -2,27 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from paceline.exchange.base import Exchange, Post
-from paceline.exchange.catalog import Strategy
+from paceline.server.rules import Hyper
+from paceline.spec import RunSpec
 
 
-def make_exchange(strategy: Strategy, post: Post) -> Exchange:
-    if strategy.name == "allreduce":
-        from paceline.exchange.allreduce import AllReduce
+def make_exchange(spec: RunSpec, post: Post) -> Exchange:
+    match spec.strategy:
+        case "single" | "independent":
+            from paceline.exchange.local import Local
 
-        return AllReduce(post)
-    if not strategy.served:
-        from paceline.exchange.local import Local
+            return Local(post)
+        case "allreduce":
+            from paceline.exchange.allreduce import AllReduce
 
-        return Local(post)
+            # A user's own optimizer comes with a loss that knows nothing of the others.
+            return AllReduce(post, summed=post.apply is None)
+        case "local-sgd":
+            return _local_sgd(spec, post)
+        case "hogwild":
+            from paceline.exchange.hogwild import Hogwild
+
+            return Hogwild(post)
     if post.board is None:
         from paceline.exchange.served import Served
 
         return Served(post)
-    if strategy.name == "ps-sync":
-        from paceline.exchange.shared_sync import SharedSync
+    return _shared(spec, post)
 
-        return SharedSync(post)
-    from paceline.exchange.shared_async import SharedAsync
 
-    return SharedAsync(post)
+def _shared(spec: RunSpec, post: Post) -> Exchange:
+    if spec.kind.samples == "leases":
+        from paceline.exchange.shared_async import SharedAsync
+
+        return SharedAsync(post)
+    if post.backup:
+        from paceline.exchange.shared_backup import SharedBackup
+
+        return SharedBackup(post)
+    from paceline.exchange.shared_sync import SharedSync
+
+    return SharedSync(post)
+
+
+def _local_sgd(spec: RunSpec, post: Post) -> Exchange:
+    from paceline.exchange.allreduce import AllReduce
+    from paceline.exchange.local import Local
+    from paceline.exchange.local_sgd import LocalSgd
+    from paceline.exchange.shared_sync import SharedSync
+
+    momentum = spec.outer_momentum or 0.0
+    outer_post = replace(
+        post,
+        rule="nesterov" if momentum else "sgd",
+        hyper=Hyper(momentum=momentum),
+        apply=None,
+    )
+    shared = post.board is not None
+    outer = SharedSync(outer_post) if shared else AllReduce(outer_post, summed=False)
+    return LocalSgd(Local(post), outer, spec.sync_every or 1, spec.outer_lr or 1.0)

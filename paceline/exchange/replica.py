@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -41,14 +42,14 @@ class Replica:
                 "Paceline trains float32 ones (model.float())."
             )
         self.device = self.parameters[0].device
-        self._spans: list[slice] = []
+        self.spans: list[slice] = []  # of each parameter in the flat buffer
         start = 0
         for p in self.parameters:
-            self._spans.append(slice(start, start + p.numel()))
+            self.spans.append(slice(start, start + p.numel()))
             start += p.numel()
         self.size = start
-        self.flat = torch.empty(start, device=self.device)
-        first = self.flat
+        self._bound: dict[int, list[Tensor]] = {}
+        first = torch.empty(start, device=self.device)
         for p, view in zip(self.parameters, self.views(first), strict=True):
             view.copy_(p.data)
         self.bind(first)
@@ -57,12 +58,15 @@ class Replica:
 
     def views(self, flat: Tensor) -> list[Tensor]:
         """`flat` as the model's parameters see it."""
-        return [flat[s].view(p.shape) for s, p in zip(self._spans, self.parameters, strict=True)]
+        return [flat[s].view(p.shape) for s, p in zip(self.spans, self.parameters, strict=True)]
 
     def bind(self, flat: Tensor) -> None:
-        """From now on the model's parameters live in `flat`."""
+        """From now on the model's parameters live in `flat`. A second time is cheap."""
         self.flat = flat
-        for p, view in zip(self.parameters, self.views(flat), strict=True):
+        views = self._bound.setdefault(flat.data_ptr(), [])
+        if not views:
+            views += self.views(flat)
+        for p, view in zip(self.parameters, views, strict=True):
             p.data = view
 
     def gather(self, out: Tensor, scale: float = 1.0) -> None:
@@ -86,6 +90,19 @@ class Replica:
         for p, view in zip(self.parameters, self.views(flat), strict=True):
             p.grad = view
 
+    def on_gradient(self, made: Callable[[int], None]) -> None:
+        """Have `made` called with a parameter's number whenever backward has its gradient."""
+        for index, p in enumerate(self.parameters):
+            p.register_post_accumulate_grad_hook(  # type: ignore[no-untyped-call]
+                lambda _, index=index: made(index)
+            )
+
+    def take(self, parameter: int) -> Tensor | None:
+        """One parameter's gradient in one dimension, which is then the caller's alone."""
+        p = self.parameters[parameter]
+        grad, p.grad = p.grad, None
+        return None if grad is None else grad.reshape(-1)
+
     def flat_gradients(self) -> list[Tensor | None]:
         """Each parameter's gradient in one dimension, or None where the batch did not use it."""
         return [None if p.grad is None else p.grad.reshape(-1) for p in self.parameters]
@@ -93,7 +110,7 @@ class Replica:
     def pieces(self, start: int, stop: int) -> list[Piece]:
         """A range of the flat buffer in pieces that fit the cache and cross no tensor's border."""
         found = []
-        for index, span in enumerate(self._spans):
+        for index, span in enumerate(self.spans):
             for at in chunks(max(start, span.start), min(stop, span.stop)):
                 inside = slice(at.start - span.start, at.stop - span.start)
                 found.append(Piece(index, at, None if at == span else inside))

@@ -1,111 +1,178 @@
-"""`ps-sync` and `ps-async` over TCP: push the gradient to the servers, take their parameters."""
+"""Strategies with servers, over TCP: push the gradient, take the servers' parameters.
+
+    backward ──block──► courier ──PUSH──► server applies ──STATE──► courier ──► next parameters
+
+Of a large model, blocks leave while backward still makes the others, and parameters arrive in a
+second buffer while the first is still read. Small ones go whole, after backward.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+import torch
+from torch import Tensor
+
+from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.blocks import Block, Progress, all_blocks
 from paceline.exchange.replica import Replica
+from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import raw
 from paceline.transport.sockets import Line
 
+LARGE = 1 << 20  # parameters from which on a courier pays
 
-class Served:
-    """Gradients leave from one flat buffer, parameters arrive straight in the replica's own."""
 
-    summed = False
-
-    def __init__(self, post: Post) -> None:
+class Served(Exchange):
+    def __init__(self, post: Post, large: int = LARGE) -> None:
         self._post = post
+        self._large = large
         self._sequence = 0
+        self._round = 0
         self._lines: list[Line] = []
-        self._versions = [0] * len(post.addresses)  # servers count alone, at their own pace
+        self._given: set[int] | None = None  # parameters given so far, while backward is expected
 
     @property
-    def sent(self) -> int:
+    def sent(self) -> int:  # type: ignore[override]
         return sum(line.sent for line in self._lines)
 
     @property
-    def received(self) -> int:
+    def received(self) -> int:  # type: ignore[override]
         return sum(line.received for line in self._lines)
 
     def start(self, replica: Replica) -> None:
+        post = self._post
         self._replica = replica
-        self._flat = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
-        self._grad = self._flat.new_empty(replica.size)
-        for index, address in enumerate(self._post.addresses):
-            line = Line.connect(address, f"server-{index}", self._post.secret)
-            self._lines.append(line)
-            if self._post.index == 0:
-                part = raw(self._flat[slice(*self._post.shards[index])])
-                line.send(Frame(Kind.INIT, 0, length=len(part)), part)
+        self._blocks = all_blocks(post.shards, post.block)
+        self._progress = Progress(replica.spans, self._blocks)
+        self._versions = {(block.server, block.number): 0 for block in self._blocks}
+        self._grad = torch.empty(replica.size)
+        large = replica.size >= self._large
+        here = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
+        self._places = [here, torch.empty_like(here)] if large else [here]
+        self._targets = [self._views(place) for place in self._places]
+        for server, address in enumerate(post.addresses):
+            self._lines.append(Line.connect(address, f"server-{server}", post.secret))
+        self._mail: Mail = Courier(self._lines) if large else Direct(self._lines)
+        self._overlaps = large and replica.device.type == "cpu"
+        if self._overlaps:
+            replica.on_gradient(self._made)
+        if post.index == 0:
+            for block in self._blocks:
+                part = raw(here[block.at])
+                frame = Frame(Kind.INIT, 0, block=block.number, length=len(part))
+                self._mail.send(block.server, frame, part)
         self._pull()
+
+    def _views(self, place: Tensor) -> list[list[memoryview]]:
+        views: list[list[memoryview]] = [[] for _ in self._post.shards]
+        for block in self._blocks:
+            views[block.server].append(raw(place[block.at]))
+        return views
+
+    def expect(self, gradient: Gradient) -> None:
+        if self._overlaps:
+            self._begin(gradient)
+            self._given = set()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
-        self._sequence += 1
-        if gradient.weight:
-            self._replica.gather(self._grad)
-        for line, shard, version in zip(
-            self._lines, self._post.shards, self._versions, strict=True
-        ):
-            part = raw(self._grad[slice(*shard)]) if gradient.weight else None
-            push = Frame(
-                Kind.PUSH,
-                self._post.index,
-                self._sequence,
-                version,
-                float(gradient.weight),
-                gradient.lr,
-                length=len(part) if part else 0,
-            )
-            line.send(push, part)
+        if self._given is not None:
+            for parameter in range(len(self._replica.parameters)):
+                if parameter not in self._given:
+                    self._give(parameter)
+            self._given = None
+        else:
+            self._begin(gradient)
+            if gradient.weight:
+                self._replica.gather(self._grad)
+            for block in self._blocks:
+                self._send(block, self._grad[block.at])
         elsewhere = meanwhile()
-        waited, staleness = self._answers()
-        answered = time.perf_counter()
-        self._take()
+        asked = time.perf_counter()
+        answers = self._mail.collect()
+        waited = time.perf_counter() - asked
+        self._take(answers)
+        behind, self._round = self._round, max(self._versions.values())
+        late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         return Outcome(
-            exchange=answered - began - waited - elsewhere,
+            exchange=time.perf_counter() - began - waited - elsewhere,
             wait=waited,
-            update=time.perf_counter() - answered,
-            version=max(self._versions),
-            staleness=staleness,
+            version=self._round,
+            staleness=max(answer.frame.staleness for answer in answers),
+            dropped=2 * late > len(answers),
+            skipped=max(0, self._round - behind - 1) if self._post.backup else 0,
             stop=gradient.stopping,
         )
 
-    def _answers(self) -> tuple[float, int]:
-        """Take every server's STATE: the seconds waited for it, and the largest staleness."""
-        waited = 0.0
-        staleness = 0
-        for index, (line, shard) in enumerate(zip(self._lines, self._post.shards, strict=True)):
-            began = time.perf_counter()
-            state = line.receive()
-            waited += time.perf_counter() - began
-            line.fill(raw(self._flat[slice(*shard)]), state.length)
-            staleness = max(staleness, state.staleness)
-            self._versions[index] = state.version
-        return waited, staleness
+    def _begin(self, gradient: Gradient) -> None:
+        self._sequence += 1
+        self._gradient = gradient
+        self._progress.begin()
+        self._mail.begin(self._targets[-1])
+
+    def _made(self, parameter: int) -> None:
+        """Backward has made this parameter's gradient."""
+        if self._given is not None:
+            self._given.add(parameter)
+            self._give(parameter)
+
+    def _give(self, parameter: int) -> None:
+        """Send the blocks that this parameter completes, from where backward left it if it can."""
+        grad = self._replica.take(parameter)
+        for part in self._progress.parts[parameter]:
+            block = self._blocks[part.block]
+            if grad is not None and self._progress.alone(part.block):
+                self._send(block, grad[part.inside])
+                continue
+            if grad is None:  # a layer this batch did not use
+                self._grad[part.at].zero_()
+            else:
+                self._grad[part.at].copy_(grad[part.inside])
+            if self._progress.made(part.block):
+                self._send(block, self._grad[block.at])
+
+    def _send(self, block: Block, values: Tensor) -> None:
+        gradient = self._gradient
+        payload = raw(values) if gradient.weight else None
+        push = Frame(
+            Kind.PUSH,
+            self._post.index,
+            self._sequence,
+            self._versions[block.server, block.number],
+            float(gradient.weight),
+            gradient.lr,
+            block=block.number,
+            length=len(payload) if payload else 0,
+        )
+        self._mail.send(block.server, push, payload)
+
+    def _take(self, answers: list[Answer]) -> None:
+        """Go on from the parameters that have come."""
+        for server, frame in answers:
+            self._versions[server, frame.block] = frame.version
+        newest = self._places[-1]
+        if self._replica.device.type != "cpu":
+            self._replica.flat.copy_(newest)
+        elif len(self._places) > 1:
+            self._replica.bind(newest)
+            self._places.reverse()
+            self._targets.reverse()
 
     def _pull(self) -> None:
-        for line in self._lines:
-            line.send(Frame(Kind.PULL, self._post.index))
-        self._answers()
-        self._take()
-
-    def _take(self) -> None:
-        if self._flat is not self._replica.flat:
-            self._replica.flat.copy_(self._flat)
+        self._mail.begin(self._targets[-1])
+        for server in range(len(self._lines)):
+            self._mail.send(server, Frame(Kind.PULL, self._post.index))
+        self._take(self._mail.collect())
 
     def finish(self) -> None:
-        for line in self._lines:
-            line.send(Frame(Kind.LEAVE, self._post.index))
+        for server in range(len(self._lines)):
+            self._mail.send(server, Frame(Kind.LEAVE, self._post.index))
 
     def close(self) -> None:
         self._pull()
+        self._mail.close()
         for line in self._lines:
             line.close()
-
-    def hosted(self) -> list[Hosted]:
-        return []

@@ -1,4 +1,4 @@
-"""`ps-async` over shared memory: whoever has a gradient is, for that moment, the shard's server.
+"""`ps-async` and `ssp` over shared memory: whoever has a gradient is for that moment the server.
 
 Each worker has a place of its own for the parameters. A push takes the shard, writes
 
@@ -9,6 +9,9 @@ stays as it is until its next push; and until the last word is written the old v
 so a worker that dies in mid-push has changed no parameter (a rule's own state, such as momentum,
 is changed in place). The gradient is used where backward left it: an exchange costs what a lone
 optimizer step costs.
+
+With a bound, a worker that has taken n rounds begins the next only when the slowest has taken
+n + 1 − bound, so that at no time one is more than `bound` rounds ahead of another.
 """
 
 from __future__ import annotations
@@ -18,16 +21,14 @@ from collections.abc import Callable
 
 import torch
 
-from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Piece, Replica
-from paceline.server.rules import make_rule
-from paceline.transport.board import Board
+from paceline.server.rules import damped, make_rule
+from paceline.transport.board import GONE, Board
 
 
-class SharedAsync:
-    """The board has, a word each: ready; place and version a shard."""
-
-    summed = False
+class SharedAsync(Exchange):
+    """The board has, a word each: ready; place and version a shard; rounds a worker."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -37,10 +38,10 @@ class SharedAsync:
         count = len(post.shards)
         self._places = range(1, 1 + count)
         self._versions = range(self._places.stop, self._places.stop + count)
-        self._board = Board(post.board, self._versions.stop, post.spin)
+        self._rounds = range(self._versions.stop, self._versions.stop + post.workers)
+        self._board = Board(post.board, self._rounds.stop, post.spin)
+        self._round = 0
         self._seen = [0] * count
-        self.sent = 0
-        self.received = 0
 
     def start(self, replica: Replica) -> None:
         post = self._post
@@ -76,12 +77,17 @@ class SharedAsync:
             waited += owned - asked
             updated += time.perf_counter() - owned
         self._replica.clear()
+        elsewhere = 0.0
+        if self._post.bound:
+            asked = time.perf_counter()
+            elsewhere = self._stay_close(meanwhile)
+            waited += time.perf_counter() - asked - elsewhere
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - began - waited - updated,
+            exchange=time.perf_counter() - began - waited - updated - elsewhere,
             wait=waited,
             update=updated,
             version=max(self._seen),
@@ -93,6 +99,9 @@ class SharedAsync:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         words, mine = self._board.words, self._post.index
         current, version = words[self._places[shard]], words[self._versions[shard]]
+        staleness = version - self._seen[shard]
+        if self._post.damp_stale:
+            lr = damped(lr, staleness)
         step = self._rule.step
         with torch.no_grad():
             for piece, places in self._pieces[shard]:
@@ -103,9 +112,22 @@ class SharedAsync:
                     step(new, old, piece.of(grad), piece.at, lr, version + 1)
         words[self._versions[shard]] = version + 1
         words[self._places[shard]] = mine
-        staleness = version - self._seen[shard]
         self._seen[shard] = version + 1
         return staleness
+
+    def _stay_close(self, meanwhile: Callable[[], float]) -> float:
+        """Wait until the slowest is near; the seconds that something else took meanwhile."""
+        board, words = self._board, self._board.words
+        self._round += 1
+        board.post(self._rounds[self._post.index], self._round)
+        least = self._round + 1 - self._post.bound
+        if all(words[word] >= least for word in self._rounds):
+            return 0.0
+        elsewhere = meanwhile()
+        for worker, word in enumerate(self._rounds):
+            board.wait(word, least, f"worker-{worker} in round {least}")
+        self._pull()  # what the others pushed meanwhile
+        return elsewhere
 
     def _pull(self) -> None:
         """The current version of every shard into the own place."""
@@ -118,7 +140,7 @@ class SharedAsync:
                 self._seen[shard] = words[self._versions[shard]]
 
     def finish(self) -> None:
-        pass
+        self._board.post(self._rounds[self._post.index], GONE)
 
     def close(self) -> None:
         self._pull()

@@ -12,19 +12,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from paceline.exchange.base import Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import make_rule
 from paceline.server.table import Table
-from paceline.transport.board import Board
-
-GONE = 2**62  # a round number nobody waits for: this worker has left
+from paceline.transport.board import GONE, Board
 
 
-class SharedSync:
+class SharedSync(Exchange):
     """The board has, a word each: ready; arrived and weight a worker; applied a shard."""
-
-    summed = False
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -41,8 +37,6 @@ class SharedSync:
         self._round = 0
         self._lr = 0.0
         self._update = 0.0
-        self.sent = 0
-        self.received = 0
 
     def start(self, replica: Replica) -> None:
         post, board = self._post, self._board

@@ -13,6 +13,8 @@ from paceline.types import Facts
 
 # Below this many parameters one server is quicker than several: each costs a message or a lock.
 LARGE = 2_000_000
+BOUND = 3  # rounds
+SYNC_EVERY = 10  # steps
 
 
 def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -> RunSpec:
@@ -46,8 +48,15 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
     }
     if spec.epochs is None and spec.steps is None:
         changes["epochs"] = first.epochs
-    if spec.kind.served:
+    if spec.strategy == "ssp":
+        changes["bound"] = spec.bound or BOUND
+    if spec.strategy == "local-sgd":
+        changes["sync_every"] = spec.sync_every or SYNC_EVERY
+        changes["outer_lr"] = spec.outer_lr or 1.0
+        changes["outer_momentum"] = spec.outer_momentum or 0.0
+    if spec.kind.transports:
         changes["transport"] = _transport(spec)
+    if spec.kind.served:
         changes["servers"] = spec.servers or _servers(spec, changes["transport"], first, cores)
         if changes["servers"] > first.parameters:
             raise SpecError([f"--servers {changes['servers']}: more than the model's parameters."])
@@ -56,6 +65,8 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
 
 def _servers(spec: RunSpec, transport: str, facts: Facts, cores: int) -> int:
     """One a worker, or one alone where each would cost more than it takes off the others."""
+    if spec.backup and transport == "shm":  # whoever closes a round is its server
+        return 1
     free = transport == "shm" and spec.kind.samples == "slices"  # each worker applies its own
     if free or facts.parameters >= LARGE:
         return min(spec.workers, cores, facts.parameters)
@@ -67,7 +78,8 @@ def _transport(spec: RunSpec) -> str:
         if spec.transport == "shm" and not memory.available():
             raise SpecError(["--transport shm: this system has no memfd; use --transport tcp."])
         return spec.transport
-    return "shm" if memory.available() else "tcp"
+    sent = spec.codec != "none" or spec.tls or spec.port
+    return "shm" if memory.available() and not sent else "tcp"
 
 
 def check_memory(floats: int) -> None:

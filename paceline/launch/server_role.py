@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
+from paceline.server.desk import Desk
 from paceline.server.rules import Hyper, make_rule
-from paceline.server.serve import Desk, Tally, serve
-from paceline.server.table import Table
+from paceline.server.serve import serve
+from paceline.server.tally import Tally
 from paceline.transport.control import Control
 from paceline.transport.sockets import listen
 from paceline.types import Progress, record
@@ -20,26 +19,29 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     """Serve the range [start, stop) of the flat parameters."""
     start, stop = assignment["start"], assignment["stop"]
     workers = assignment["workers"]
-    gate = make_gate(assignment["gate"], workers)
-    slots = torch.empty(gate.places, stop - start)
-    grads = torch.empty(workers, stop - start)
-    rule = make_rule(assignment["rule"], stop - start, Hyper.of(assignment["hyper"]))
     tally = Tally()
-    desk = Desk(Table(slots, grads, rule), gate, grads, tally)
+    desk = Desk(
+        stop - start,
+        workers,
+        lambda: make_gate(assignment["gate"], workers, assignment["bound"], assignment["backup"]),
+        lambda size: make_rule(assignment["rule"], size, Hyper.of(assignment["hyper"])),
+        tally,
+        damp=assignment["damp_stale"],
+    )
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()
     control.send("ready", address=address)
 
     def tick() -> bool:
-        progress = Progress(step=tally.applied, sent=tally.sent, received=tally.received)
+        progress = Progress(step=desk.applied, sent=tally.sent, received=tally.received)
         control.send("progress", **record(progress))
         return control.take("stop") is not None or control.ended
 
     serve(listener, desk, bytes.fromhex(assignment["secret"]), tally, tick, control.fileno())
     control.send(
         "done",
-        applied=tally.applied,
+        applied=desk.applied,
         sent=tally.sent,
         received=tally.received,
         phases=tally.phases,

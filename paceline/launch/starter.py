@@ -53,7 +53,7 @@ class Starter:
     def workers(self, spec: RunSpec, work: Work) -> None:
         """The workers, and the evaluator if there is to be one."""
         names: list[str] = []
-        if spec.kind.served and spec.transport != "tcp" and memory.available():
+        if spec.kind.transports and spec.transport != "tcp" and memory.available():
             names += SHARED
         if spec.evaluator:
             names.append("snapshot")
@@ -74,14 +74,13 @@ class Starter:
 
     def servers(self, spec: RunSpec, facts: Facts) -> None:
         """The servers over TCP; over shared memory they live inside the workers."""
-        if not spec.kind.served:
+        if not spec.kind.transports:
             return
-        self._shards = cut(facts.parameters, spec.servers or 1)
+        self._shards = cut(facts.parameters, spec.servers or spec.workers)
         if spec.transport == "shm":
-            rule = spec.optimizer or "sgd"
-            need = layout(spec.kind, spec.workers, len(self._shards), rule)
-            self._segments.size(need, facts.parameters)
-            self._crew.shards = len(self._shards)
+            self._segments.size(layout(spec, len(self._shards)), facts.parameters)
+            self._crew.shards = len(self._shards) if spec.kind.served else 0
+        if spec.transport == "shm" or not spec.kind.served:
             return
         for index, (start, stop) in enumerate(self._shards):
             more = {
@@ -89,6 +88,9 @@ class Starter:
                 "stop": stop,
                 "workers": spec.workers,
                 "gate": spec.kind.gate,
+                "bound": spec.bound or 0,
+                "backup": spec.backup,
+                "damp_stale": spec.damp_stale,
                 "rule": spec.optimizer,
                 "hyper": _hyper(spec, facts),
                 "address": f"{spec.host}:{spec.port + index if spec.port else 0}",

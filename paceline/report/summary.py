@@ -128,6 +128,7 @@ def _role(
         "device": role.get("device"),
         "samples": work["samples"],
         "steps": work["steps"],
+        "dropped": report.get("dropped") if records.spec.backup else None,
         "seconds": work["seconds"],
         "accuracy": _accuracy(name, records, quality),
         "cpu_pct": _cpu_percent(used, records.training),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import selectors
 import socket
 import time
-from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from paceline.errors import WireError
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+from paceline.transport.stream import Stream
 
 if TYPE_CHECKING:
-    from paceline.server.serve import Tally
+    from paceline.server.tally import Tally
 
 INTRODUCTION_SECONDS = 5.0
 
@@ -35,8 +34,7 @@ class Connection:
         secret: bytes,
         tally: Tally,
     ) -> None:
-        sock.setblocking(False)
-        self._sock = sock
+        self._stream = Stream(sock)
         self._selector = selector
         self._secret = secret
         self._tally = tally
@@ -48,11 +46,10 @@ class Connection:
         self._target = memoryview(self._answer)
         self._got = 0
         self._frame: Frame | None = None  # whose payload is being read
-        self._out: deque[memoryview] = deque()
         self._watching = selectors.EVENT_READ
         self.closed = False
-        selector.register(sock, self._watching, self)
-        self._queue(memoryview(self._nonce))
+        selector.register(self._stream, self._watching, self)
+        self._send(memoryview(self._nonce))
 
     def ready(self, mask: int, handler: Handler) -> None:
         if mask & selectors.EVENT_WRITE:
@@ -60,13 +57,16 @@ class Connection:
         if mask & selectors.EVENT_READ and not self.closed:
             self._read(handler)
 
-    def send(self, frame: Frame, payload: memoryview | None = None) -> None:
-        self._queue(memoryview(pack(frame)), *(() if payload is None else (payload,)))
+    def send(self, frame: Frame, payload: memoryview, *, steady: bool) -> None:
+        """Send a payload that stays as it is until sent, or a copy of what cannot go at once."""
+        self._send(memoryview(pack(frame)), payload)
+        if not steady:
+            self._stream.keep_rest()
 
     def refuse(self, sentence: str) -> None:
         """Say why, as far as that goes without waiting, and hang up."""
         text = sentence.encode()[:MAX_FAULT]
-        self._queue(memoryview(pack(Frame(Kind.FAULT, 0, length=len(text))) + text))
+        self._send(memoryview(pack(Frame(Kind.FAULT, 0, length=len(text))) + text))
         self.close()
 
     def expired(self) -> bool:
@@ -76,25 +76,23 @@ class Connection:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._selector.unregister(self._sock)
-            self._sock.close()
+            self._selector.unregister(self._stream)
+            self._stream.close()
 
     def _read(self, handler: Handler) -> None:
         """Take what is here. One payload read a turn, so that no peer starves another."""
         while not self.closed:
             try:
-                count = self._sock.recv_into(self._target[self._got :])
-            except BlockingIOError:
-                return
+                count = self._stream.read(self._target[self._got :])
             except OSError:
-                count = 0
-            if count == 0:
                 self.close()
+                return
+            if count == 0:
                 return
             self._got += count
             self._tally.received += count
             if self._got < len(self._target):
-                if self._frame is not None:
+                if self._frame is not None and not self._stream.waiting:
                     return
                 continue
             self._complete(handler)
@@ -107,7 +105,7 @@ class Connection:
                 raise WireError("this peer does not belong to the run.")
             self._trusted = True
             self._target = memoryview(self._header)
-            self._queue(memoryview(proof))
+            self._send(memoryview(proof))
             return
         frame = self._frame
         if frame is None:
@@ -119,31 +117,18 @@ class Connection:
         self._frame, self._target = None, memoryview(self._header)
         handler.handle(self, frame)
 
-    def _queue(self, *parts: memoryview) -> None:
-        self._out.extend(parts)
-        self._flush()
+    def _send(self, *parts: memoryview) -> None:
+        if not self.closed:
+            self._stream.queue(*parts)
+            self._flush()
 
     def _flush(self) -> None:
-        while self._out and not self.closed:
-            try:
-                sent = self._sock.sendmsg(self._out)
-            except BlockingIOError:
-                break
-            except OSError:
-                self.close()
-                return
-            self._tally.sent += sent
-            while sent:
-                first = self._out.popleft()
-                if sent < len(first):
-                    self._out.appendleft(first[sent:])
-                    break
-                sent -= len(first)
-        if not self.closed:
-            self._watch(selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0))
-
-    def _watch(self, mask: int) -> None:
+        try:
+            self._tally.sent += self._stream.flush()
+        except OSError:
+            self.close()
+            return
+        mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._stream.clogged else 0)
         if mask != self._watching:
             self._watching = mask
-            with contextlib.suppress(KeyError):
-                self._selector.modify(self._sock, mask, self)
+            self._selector.modify(self._stream, mask, self)

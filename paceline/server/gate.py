@@ -16,22 +16,28 @@ class Push(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Apply these as one update (none: no update), then answer these workers."""
+    """Apply these as one update (none: no update), answer these workers, drop these pushes."""
 
     apply: tuple[Push, ...] = ()
     answer: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
 
 
 WAIT = Decision()
 
 
 class Gate(Protocol):
-    """`places` is how many copies of the parameters it needs, `place` which one a worker reads."""
+    """Decides for one block.
+
+    `holds`: gradients are kept until others have come; otherwise each is used at once.
+    `steady`: nothing is applied before every answer of the last update was taken.
+    """
 
     @property
-    def places(self) -> int: ...
+    def holds(self) -> bool: ...
 
-    def place(self, worker: int) -> int: ...
+    @property
+    def steady(self) -> bool: ...
 
     def push(self, push: Push) -> Decision: ...
 

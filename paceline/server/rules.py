@@ -134,6 +134,11 @@ def make_rule(name: str, size: int, hyper: Hyper, state: Tensor | None = None) -
     return _KINDS[name](size, hyper, state)
 
 
+def damped(lr: float, staleness: int) -> float:
+    """η / max(1, staleness): a gradient counts for less, the older the parameters it is of."""
+    return lr / max(1, staleness)
+
+
 def chunks(start: int, stop: int) -> list[slice]:
     """The range in pieces that fit the cache."""
     return [slice(a, min(a + CHUNK, stop)) for a in range(start, stop, CHUNK)]

@@ -26,6 +26,7 @@ _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAIT, _WAKE, _ALL = 0, 1, 2**31 - 1
 _NAP = 0.05  # seconds between looks while asleep
 WORD = 8
+GONE = 2**62  # a round nobody waits for: this worker has left
 
 
 class _Timespec(ctypes.Structure):

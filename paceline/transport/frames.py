@@ -1,15 +1,17 @@
 """Frames: what workers and servers say to each other.
 
-A frame is a fixed header, then `length` payload bytes. Nothing is ever unpickled.
+A frame is a fixed header, then `length` payload bytes. Nothing is ever unpickled. A server's shard
+goes in blocks, a frame each, so that one is applied while the next is on its way.
 
     worker                       server
-      │ INIT   first parameters     │   worker-0 only, once
-      │ PULL  ────────────────────► │   held until there are parameters
-      │ ◄──────────────────── STATE │
-      │ PUSH   one gradient         │   named (sender, sequence): applied once, answered always
-      │ ◄──────────────────── STATE │   when the gate lets it
-      │ LEAVE  no more pushes       │   the gate stops counting on this worker
-      │ ◄──────────────────── FAULT │   a sentence; the connection is closed
+      │ INIT   a block of the first parameters    worker-0 only, once
+      │ PULL  ────────────────────► │             held until there are parameters
+      │ ◄──────────────────── STATE │             every block
+      │ PUSH   a block of a gradient              named (sender, sequence): applied once,
+      │ ◄──────────────────── STATE │             answered always, when the gate lets it,
+      │ ◄───────────────────── LATE │             or at once if its round was closed without it
+      │ LEAVE  no more pushes       │             the gate stops counting on this worker
+      │ ◄──────────────────── FAULT │             a sentence; the connection is closed
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 
@@ -33,6 +35,7 @@ class Kind(IntEnum):
     STATE = 4
     LEAVE = 5
     FAULT = 6
+    LATE = 7
 
 
 class Frame(NamedTuple):
@@ -45,10 +48,11 @@ class Frame(NamedTuple):
     weight: float = 0.0
     lr: float = 0.0
     staleness: int = 0
+    block: int = 0
     length: int = 0
 
 
-_HEADER = struct.Struct("<2sBBIQQddQQ")
+_HEADER = struct.Struct("<2sBBIQQddIIQ")
 HEADER_BYTES = _HEADER.size
 _KINDS = frozenset(int(kind) for kind in Kind)
 

@@ -47,8 +47,8 @@ class Line:
     """A worker's connection to one server. Counts the bytes that went each way."""
 
     def __init__(self, sock: socket.socket, peer: str) -> None:
-        self._sock = sock
-        self._peer = peer
+        self.sock = sock
+        self.peer = peer
         self._header = bytearray(HEADER_BYTES)
         self.sent = 0
         self.received = 0
@@ -73,25 +73,25 @@ class Line:
         nonce = bytearray(auth.NONCE_BYTES)
         self._read(memoryview(nonce))
         sent, expected = auth.answer(secret, bytes(nonce))
-        self._guard(lambda: self._sock.sendall(sent))
+        self._guard(lambda: self.sock.sendall(sent))
         proof = bytearray(auth.PROOF_BYTES)
         self._read(memoryview(proof))
         if bytes(proof) != expected:
-            raise WireError(f"{self._peer} could not prove that it belongs to this run.")
+            raise WireError(f"{self.peer} could not prove that it belongs to this run.")
 
     def send(self, frame: Frame, payload: memoryview | None = None) -> None:
         header = pack(frame)
 
         def out() -> None:
             if payload is None:
-                self._sock.sendall(header)
+                self.sock.sendall(header)
                 return
-            done = self._sock.sendmsg([header, payload])
+            done = self.sock.sendmsg([header, payload])
             if done < HEADER_BYTES:
-                self._sock.sendall(header[done:])
+                self.sock.sendall(header[done:])
                 done = HEADER_BYTES
             if done < HEADER_BYTES + len(payload):
-                self._sock.sendall(payload[done - HEADER_BYTES :])
+                self.sock.sendall(payload[done - HEADER_BYTES :])
 
         self._guard(out)
         self.sent += HEADER_BYTES + frame.length
@@ -104,13 +104,13 @@ class Line:
         if frame.kind == Kind.FAULT:
             text = bytearray(min(frame.length, MAX_FAULT))
             self._read(memoryview(text))
-            raise PeerLost(f"{self._peer} refused: {text.decode(errors='replace')}")
+            raise PeerLost(f"{self.peer} refused: {text.decode(errors='replace')}")
         return frame
 
     def fill(self, target: memoryview, length: int) -> None:
         """Receive a payload of `length` bytes straight into `target`."""
         if length != len(target):
-            raise WireError(f"{self._peer} sent {length} bytes where {len(target)} were due.")
+            raise WireError(f"{self.peer} sent {length} bytes where {len(target)} were due.")
         self._read(target)
         self.received += len(target)
 
@@ -118,7 +118,7 @@ class Line:
         def fill() -> None:
             got = 0
             while got < len(target):
-                count = self._sock.recv_into(target[got:])
+                count = self.sock.recv_into(target[got:])
                 if count == 0:
                     raise ConnectionResetError
                 got += count
@@ -131,9 +131,9 @@ class Line:
             act()
         except TimeoutError:
             waited = time.monotonic() - since
-            raise PeerLost(f"{self._peer} has not answered for {waited:.0f} s.") from None
+            raise PeerLost(f"{self.peer} has not answered for {waited:.0f} s.") from None
         except OSError:
-            raise PeerLost(f"{self._peer} closed the connection.") from None
+            raise PeerLost(f"{self.peer} closed the connection.") from None
 
     def close(self) -> None:
-        self._sock.close()
+        self.sock.close()

@@ -38,18 +38,20 @@ def train(
         fetched = time.monotonic()
         value = float("nan")
         count = len(lot.rows)
+        gradient = Gradient(count, lot.whole, lr, reporter.stopping)
         if count:  # a worker may have none of a short last batch, and still takes the round
             loss = task.loss(model, batch)
+            exchange.expect(gradient)
             share = count / lot.whole if exchange.summed else 1.0
             (loss if share == 1.0 else loss * share).backward()  # type: ignore[no-untyped-call]
             value = loss.item()
         arrived = time.monotonic()
         data = ahead.spent()
-        gradient = Gradient(count, lot.whole, lr, reporter.stopping)
         outcome = exchange.step(gradient, ahead.prepare)
         reporter.step(lot, value, data, arrived - fetched, arrived, outcome)
         if outcome.stop:
             break
+        ahead.skip(outcome.skipped)
 
 
 class Ahead:
@@ -77,6 +79,11 @@ class Ahead:
         self.prepare()
         self._prepared = False
         return self._next
+
+    def skip(self, count: int) -> None:
+        """Leave out the batches of rounds that were closed without this worker."""
+        for _ in range(count):
+            self.take()
 
     def spent(self) -> float:
         """Seconds spent on making batches since last asked."""

@@ -19,12 +19,12 @@ from paceline.transport.sockets import PATIENCE
 
 
 class Meeting:
-    """For all-reduce, worker-0 keeps the store through which the workers find one another."""
+    """For a process group, worker-0 keeps the store through which the workers find one another."""
 
     def __init__(self, spec: RunSpec, index: int) -> None:
         self.address = ""
         self._store: TCPStore | None = None
-        if spec.strategy != "allreduce" or spec.workers == 1:
+        if spec.workers == 1 or not _in_a_group(spec):
             return
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -48,7 +48,7 @@ def post_from(
     apply: Callable[[], None] | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
-    need = layout(spec.kind, spec.workers, len(roster["shards"]), spec.optimizer or "sgd")
+    need = layout(spec, len(roster["shards"]))
     shared = spec.transport == "shm"
 
     def rows(name: str, count: int) -> Tensor | None:
@@ -68,6 +68,16 @@ def post_from(
         grads=rows("grads", need.grads),
         state=rows("state", need.state),
         cores=tuple(roster["cores"]),
+        bound=spec.bound or 0,
+        backup=spec.backup,
+        damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,
     )
+
+
+def _in_a_group(spec: RunSpec) -> bool:
+    """Whether the workers form a process group of torch's."""
+    if spec.strategy == "local-sgd":
+        return spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
+    return spec.strategy == "allreduce"

@@ -101,7 +101,7 @@ class OwnLoop:
         roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
         self._spec = spec = RunSpec(**roster["spec"])
         post = post_from(roster, spec, self._index, scene.fds, self.replica.size, self._apply_own)
-        self.exchange: Exchange = make_exchange(spec.kind, post)
+        self.exchange: Exchange = make_exchange(spec, post)
         self.exchange.start(self.replica)
         self.loader = Sharded(loader, spec, self._index) if loader is not None else None
         self.reporter = Reporter(

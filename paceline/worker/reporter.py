@@ -41,6 +41,7 @@ class Reporter:
         self.stopping = False
         self.taken = 0
         self.samples = 0
+        self.dropped = 0
         self.epoch = 0
         self._told = 0  # epochs whose end was told
 
@@ -48,7 +49,9 @@ class Reporter:
         self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
     ) -> None:
         """Record one step that ends now."""
-        now, t0, count = time.monotonic(), self._t0, len(lot.rows)
+        now, t0 = time.monotonic(), self._t0
+        count = 0 if outcome.dropped else len(lot.rows)
+        self.dropped += outcome.dropped
         self.taken += 1
         self.samples += count
         self._writer.append(

@@ -62,7 +62,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    exchange = make_exchange(spec.kind, post_from(roster, spec, index, fds, replica.size))
+    exchange = make_exchange(spec, post_from(roster, spec, index, fds, replica.size))
     exchange.start(replica)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, index)
@@ -120,6 +120,7 @@ def done(exchange: Exchange, reporter: Reporter, control: Control) -> None:
         "done",
         steps=reporter.taken,
         samples=reporter.samples,
+        dropped=reporter.dropped,
         sent=exchange.sent,
         received=exchange.received,
         hosted=[record(server) for server in exchange.hosted()],

@@ -1,0 +1,71 @@
+"""`hogwild`: all workers train on the same memory, without locks and without waiting.
+
+    p ← rule(p, own gradient)        wherever the others are just then
+
+Two workers that write the same number at once lose one of the two updates, and a step may read
+parameters of which some are newer than others. Where gradients are sparse or workers are few that
+costs little, and nothing is faster (Niu, Recht, Ré and Wright, 2011).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+from paceline.errors import RequestError
+from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.replica import Replica
+from paceline.server.rules import damped, make_rule
+from paceline.transport.board import Board
+
+
+class Hogwild(Exchange):
+    """The board has, a word each: ready; steps a worker. A rule's state is shared as well."""
+
+    def __init__(self, post: Post) -> None:
+        assert post.board is not None
+        assert post.params is not None
+        self._post = post
+        self._flat = post.params[0]
+        self._taken = range(1, 1 + post.workers)
+        self._board = Board(post.board, self._taken.stop, post.spin)
+        self._seen = 0
+
+    def start(self, replica: Replica) -> None:
+        post = self._post
+        if replica.device.type != "cpu":
+            raise RequestError(
+                "hogwild trains in the host's own memory: use --device cpu, or ps-async on GPUs."
+            )
+        self._replica = replica
+        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        self._pieces = [(p, self._flat[p.at]) for p in replica.pieces(0, replica.size)]
+        if post.index == 0:
+            self._flat.copy_(replica.flat)
+            self._board.post(0, 1)
+        self._board.wait(0, 1, "the first parameters from worker-0")
+        replica.bind(self._flat)
+
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
+        began = time.perf_counter()
+        words, mine = self._board.words, self._taken[self._post.index]
+        version = sum(words[word] for word in self._taken)
+        staleness = version - self._seen
+        lr = damped(gradient.lr, staleness) if self._post.damp_stale else gradient.lr
+        grads, step = self._replica.flat_gradients(), self._rule.step
+        with torch.no_grad():
+            for piece, part in self._pieces:
+                grad = grads[piece.parameter]
+                if grad is not None:
+                    step(part, part, piece.of(grad), piece.at, lr, version + 1)
+        self._replica.clear()
+        words[mine] += 1
+        self._seen = sum(words[word] for word in self._taken)
+        return Outcome(
+            update=time.perf_counter() - began,
+            version=self._seen,
+            staleness=staleness,
+            stop=gradient.stopping,
+        )

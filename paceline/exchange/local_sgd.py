@@ -1,0 +1,94 @@
+"""`local-sgd`: each worker trains alone and every H steps they average what they have.
+
+With shared parameters θ, a worker's own θᵢ and its share of the samples wᵢ, an averaging is one
+synchronous round whose gradient is how far the worker has drifted:
+
+    Δᵢ = θ − θᵢ        θ ← outer(θ, Σ wᵢΔᵢ)        θᵢ ← θ
+
+With the outer rule plain descent at rate 1 that is the mean of the θᵢ (Stich, 2019); with Nesterov
+momentum it is DiLoCo (Douillard et al., 2023). The round goes through whichever synchronous
+exchange the transport has, and a worker's own rule keeps its state throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from paceline.exchange.base import Exchange, Gradient, Outcome
+from paceline.exchange.local import Local
+from paceline.exchange.replica import Replica
+
+
+class Drift(Replica):
+    """What the outer round sees of a worker: shared parameters, and a drift for a gradient."""
+
+    def __init__(self, own: Replica) -> None:
+        self._own = own
+        self.size = own.size
+        self.device = own.device
+        self.flat = own.flat.clone()
+
+    def bind(self, flat: Tensor) -> None:
+        self.flat = flat
+
+    def gather(self, out: Tensor, scale: float = 1.0) -> None:
+        torch.sub(self.flat, self._own.flat, out=out)
+        if scale != 1.0:
+            out.mul_(scale)
+
+
+class LocalSgd(Exchange):
+    """`outer` takes the averaging rounds, `every` steps apart and once more at the end."""
+
+    def __init__(self, local: Local, outer: Exchange, every: int, outer_lr: float) -> None:
+        self._local = local
+        self._outer = outer
+        self._every = every
+        self._outer_lr = outer_lr
+        self._since = 0  # steps since the last averaging, and the samples behind them
+        self._weight = 0
+        self._whole = 0
+
+    @property
+    def sent(self) -> int:  # type: ignore[override]
+        return self._outer.sent
+
+    @property
+    def received(self) -> int:  # type: ignore[override]
+        return self._outer.received
+
+    def start(self, replica: Replica) -> None:
+        self._replica = replica
+        self._drift = Drift(replica)
+        self._outer.start(self._drift)
+        replica.flat.copy_(self._drift.flat)
+        self._local.start(replica)
+
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
+        stepped = self._local.step(gradient, meanwhile)
+        self._since += 1
+        self._weight += gradient.weight
+        self._whole += gradient.whole
+        if self._since < self._every:
+            # Whoever is asked to stop does so after an averaging, where all of them can.
+            return stepped._replace(stop=False)
+        outer = self._average(gradient.stopping, meanwhile)
+        return outer._replace(update=stepped.update + outer.update, version=stepped.version)
+
+    def _average(self, stopping: bool, meanwhile: Callable[[], float]) -> Outcome:
+        drift = Gradient(self._weight, self._whole, self._outer_lr, stopping)
+        outcome = self._outer.step(drift, meanwhile)
+        self._replica.flat.copy_(self._drift.flat)
+        self._since = self._weight = self._whole = 0
+        return outcome
+
+    def finish(self) -> None:
+        if self._since:
+            self._average(stopping=False, meanwhile=lambda: 0.0)
+        self._outer.finish()
+
+    def close(self) -> None:
+        self._outer.close()

@@ -1,0 +1,103 @@
+"""What a server does with a frame: find its block's window, and where its payload goes.
+
+A length that does not fit is refused before a byte of it is read, so a frame can make a server
+take no memory that it has not got already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from paceline.errors import WireError
+from paceline.server.gate import Gate
+from paceline.server.rules import Rule
+from paceline.server.shards import BLOCK, blocks
+from paceline.server.table import Table
+from paceline.server.tally import Tally
+from paceline.server.window import Window
+from paceline.transport.frames import Frame, Kind
+from paceline.transport.memory import FLOAT_BYTES, raw
+
+if TYPE_CHECKING:
+    from paceline.server.connection import Connection
+
+
+class Desk:
+    """Answers frames for one shard. Knows nothing of sockets beyond `Connection.send`.
+
+    Gradients that wait for others have a row a worker, as long as the shard; those used at once
+    have room for one block a worker.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        workers: int,
+        gate: Callable[[], Gate],
+        rule: Callable[[int], Rule],
+        tally: Tally,
+        *,
+        block: int = BLOCK,
+        damp: bool = False,
+    ) -> None:
+        self._workers = workers
+        spans = blocks(size, block)
+        gates = [gate() for _ in spans]
+        holds = gates[0].holds
+        params = torch.empty(1, size)
+        grads = torch.empty(workers, size if holds else min(block, size))
+        self.windows = []
+        self._inbox: list[list[memoryview]] = []  # a block's gradients, a worker each
+        for index, (span, own) in enumerate(zip(spans, gates, strict=True)):
+            rows = grads[:, span] if holds else grads[:, : span.stop - span.start]
+            table = Table(params[:, span], rows, rule(span.stop - span.start))
+            self.windows.append(Window(index, table, own, tally, damp))
+            self._inbox.append([raw(row) for row in rows])
+        self._params = params[0]
+
+    @property
+    def params(self) -> Tensor:
+        return self._params
+
+    @property
+    def applied(self) -> int:
+        """Updates so far."""
+        return self.windows[0].table.version
+
+    def target(self, frame: Frame) -> memoryview | None:
+        """Where this frame's payload goes."""
+        if frame.sender >= self._workers:
+            raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
+        if frame.block >= len(self.windows):
+            raise WireError(f"a frame names block {frame.block}, which this server does not have.")
+        window = self.windows[frame.block]
+        carries = frame.kind == Kind.INIT or (frame.kind == Kind.PUSH and frame.weight > 0)
+        if frame.length != (window.table.size * FLOAT_BYTES if carries else 0):
+            raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
+        if not carries:
+            return None
+        if frame.kind == Kind.INIT:
+            if window.ready:
+                raise WireError("initial parameters were sent a second time.")
+            return window.params
+        return self._inbox[frame.block][frame.sender]
+
+    def handle(self, connection: Connection, frame: Frame) -> None:
+        """Act on a frame whose payload is where it was to go."""
+        match frame.kind:
+            case Kind.INIT:
+                self.windows[frame.block].init()
+            case Kind.PULL:
+                for window in self.windows:
+                    window.pull(connection, frame)
+            case Kind.PUSH:
+                self.windows[frame.block].push(connection, frame)
+            case Kind.LEAVE:
+                for window in self.windows:
+                    window.leave(frame.sender)
+            case _:
+                raise WireError(f"a server does not take frames of kind {frame.kind}.")

@@ -1,0 +1,107 @@
+"""One block of a shard: its parameters behind a gate, and who waits there for an answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from paceline.errors import WireError
+from paceline.server.gate import Decision, Gate, Push
+from paceline.server.rules import damped
+from paceline.server.table import Table
+from paceline.transport.frames import Frame, Kind
+from paceline.transport.memory import raw
+
+if TYPE_CHECKING:
+    from paceline.server.connection import Connection
+    from paceline.server.tally import Tally
+
+
+class Done(NamedTuple):
+    """A worker's last push: applied with this staleness, or dropped."""
+
+    sequence: int
+    staleness: int
+    kind: Kind
+
+
+class Window:
+    """A push has a name, (worker, sequence): it is applied once and answered as often as asked."""
+
+    def __init__(self, index: int, table: Table, gate: Gate, tally: Tally, damp: bool) -> None:
+        self.index = index
+        self.table = table
+        self.gate = gate
+        self._tally = tally
+        self._damp = damp
+        self._params = raw(table.slot(0))
+        self.ready = False  # there are parameters
+        self._early: list[tuple[Connection, Frame]] = []  # pulls from before there were
+        self._waiting: dict[int, tuple[Connection, Frame]] = {}
+        self._done: dict[int, Done] = {}
+
+    @property
+    def params(self) -> memoryview:
+        return self._params
+
+    def init(self) -> None:
+        """The first parameters are here."""
+        self.ready = True
+        for connection, frame in self._early:
+            self.pull(connection, frame)
+        self._early.clear()
+
+    def pull(self, connection: Connection, frame: Frame) -> None:
+        if self.ready:
+            self._answer(connection, frame, Done(frame.sequence, 0, Kind.STATE))
+        else:
+            self._early.append((connection, frame))
+
+    def push(self, connection: Connection, frame: Frame) -> None:
+        if not self.ready:
+            raise WireError("a gradient came before there were parameters.")
+        if frame.version > self.table.version:
+            raise WireError("a gradient names a version that there is not yet.")
+        worker = frame.sender
+        again = worker in self._waiting
+        done = self._done.get(worker)
+        if not again and done is not None and frame.sequence <= done.sequence:
+            self._answer(connection, frame, done)
+            return
+        self._waiting[worker] = (connection, frame)
+        if not again:
+            push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr)
+            self._act(self.gate.push(push))
+
+    def leave(self, worker: int) -> None:
+        self._act(self.gate.leave(worker))
+
+    def _act(self, decision: Decision) -> None:
+        if decision.apply:
+            began = time.perf_counter()
+            version, lr = self.table.version, decision.apply[0].lr
+            for p in decision.apply:
+                self._done[p.worker] = Done(p.sequence, version - p.version, Kind.STATE)
+            if self._damp:  # by gates that apply one at a time
+                lr = damped(lr, version - decision.apply[0].version)
+            self.table.apply([(p.worker, p.weight) for p in decision.apply], lr, 0)
+            self._tally.phases["update"] += time.perf_counter() - began
+        for worker in decision.drop:
+            sequence = self._waiting[worker][1].sequence
+            self._done[worker] = Done(sequence, 0, Kind.LATE)
+            self._tally.dropped += self.index == 0
+        for worker in (*decision.answer, *decision.drop):
+            connection, frame = self._waiting.pop(worker)
+            self._answer(connection, frame, self._done[worker])
+
+    def _answer(self, connection: Connection, frame: Frame, done: Done) -> None:
+        state = Frame(
+            done.kind,
+            frame.sender,
+            frame.sequence,
+            self.table.version,
+            staleness=done.staleness,
+            block=self.index,
+            length=len(self._params),
+        )
+        connection.send(state, self._params, steady=self.gate.steady)

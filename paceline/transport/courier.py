@@ -1,0 +1,217 @@
+"""How a worker's frames go to its servers and come back: at once, or in a thread of their own.
+
+    begin(targets) ─► send, send, … ─► collect        once a round
+
+A small model's exchange is two short system calls, and a thread would cost more than they do. A
+large one's goes on for longer than the rest of the step: there a courier sends each block while
+backward makes the next, and receives parameters meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import threading
+import time
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from paceline.errors import PacelineError, PeerLost, WireError
+from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+from paceline.transport.sockets import PATIENCE, Line
+from paceline.transport.stream import Stream
+
+Targets = Sequence[Sequence[memoryview]]  # where each server's blocks of parameters go
+
+
+class Answer(NamedTuple):
+    server: int
+    frame: Frame
+
+
+class Mail(Protocol):
+    """Payloads must stay as they are until `collect` has returned."""
+
+    def begin(self, targets: Targets) -> None:
+        """A round begins: every block of every server will be answered, to these places."""
+
+    def send(self, server: int, frame: Frame, payload: memoryview | None = None) -> None: ...
+
+    def collect(self) -> list[Answer]:
+        """Every block's answer, once all are here."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Direct:
+    """Sends and receives where it is called."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._lines = lines
+        self._targets: Targets = ()
+
+    def begin(self, targets: Targets) -> None:
+        self._targets = targets
+
+    def send(self, server: int, frame: Frame, payload: memoryview | None = None) -> None:
+        self._lines[server].send(frame, payload)
+
+    def collect(self) -> list[Answer]:
+        answers = []
+        for server, (line, blocks) in enumerate(zip(self._lines, self._targets, strict=True)):
+            for _ in blocks:
+                frame = line.receive()
+                line.fill(_target(blocks, frame, line.peer), frame.length)
+                answers.append(Answer(server, frame))
+        return answers
+
+    def close(self) -> None:
+        pass
+
+
+class Courier:
+    """Sends and receives in a thread, on all lines at once; what goes wrong there is raised here.
+
+    The caller owns `_targets` and `_answers` until `begin`, the thread until `_all_here` is set.
+    """
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._trips = [_Trip(line) for line in lines]
+        self._targets: Targets = ()
+        self._answers: list[Answer] = []
+        self._due = 0
+        self._all_here = threading.Event()
+        self._progress = 0
+        self._wrong: PacelineError | None = None
+        self._closing = False
+        self._wake, self._poke = os.pipe()
+        self._thread = threading.Thread(target=self._run, name="paceline-courier", daemon=True)
+        self._thread.start()
+
+    def begin(self, targets: Targets) -> None:
+        self._targets, self._answers = targets, []
+        self._due = sum(len(blocks) for blocks in targets)
+        self._all_here.clear()
+
+    def send(self, server: int, frame: Frame, payload: memoryview | None = None) -> None:
+        parts = (memoryview(pack(frame)), *(() if payload is None else (payload,)))
+        trip = self._trips[server]
+        trip.stream.queue(*parts)
+        trip.line.sent += sum(map(len, parts))
+        os.write(self._poke, b"!")
+
+    def collect(self) -> list[Answer]:
+        seen, since = -1, time.monotonic()
+        while not self._all_here.wait(1.0):
+            if self._progress != seen:
+                seen, since = self._progress, time.monotonic()
+            elif time.monotonic() - since > PATIENCE:
+                raise PeerLost(f"no server has answered for {PATIENCE:.0f} s.")
+        if self._wrong is not None:
+            raise self._wrong
+        return self._answers
+
+    def close(self) -> None:
+        self._closing = True
+        os.write(self._poke, b"!")
+        self._thread.join(5.0)
+        os.close(self._wake)
+        os.close(self._poke)
+
+    # In the thread.
+
+    def _run(self) -> None:
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(self._wake, selectors.EVENT_READ)
+                for trip in self._trips:
+                    selector.register(trip.stream, selectors.EVENT_READ, trip)
+                while not self._closing:
+                    self._turn(selector)
+        except PacelineError as wrong:
+            self._wrong = wrong
+        except Exception as wrong:  # noqa: BLE001 - raised where the round is waited for
+            self._wrong = WireError(f"the thread that sends gradients failed: {wrong!r}.")
+        self._all_here.set()
+
+    def _turn(self, selector: selectors.BaseSelector) -> None:
+        for key, mask in selector.select(1.0):
+            if key.data is None:
+                os.read(self._wake, 4096)
+            elif mask & selectors.EVENT_READ:
+                self._receive(key.data)
+        for trip in self._trips:
+            self._progress += trip.flush()
+            mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if trip.stream.clogged else 0)
+            if mask != trip.watching:
+                trip.watching = mask
+                selector.modify(trip.stream, mask, trip)
+
+    def _receive(self, trip: _Trip) -> None:
+        server = self._trips.index(trip)
+        while (frame := trip.read(self._targets[server])) is not None:
+            self._answers.append(Answer(server, frame))
+            self._due -= 1
+            if not self._due:
+                self._all_here.set()
+            trip.flush()
+        self._progress += 1
+
+
+class _Trip:
+    """One line, without blocking, and the frame of it that is half read."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.stream = Stream(line.sock)
+        self.watching = selectors.EVENT_READ
+        self._header = bytearray(HEADER_BYTES)
+        self._target = memoryview(self._header)
+        self._got = 0
+        self._frame: Frame | None = None  # whose payload is being read
+
+    def flush(self) -> int:
+        try:
+            return self.stream.flush()
+        except OSError:
+            raise PeerLost(f"{self.line.peer} closed the connection.") from None
+
+    def read(self, blocks: Sequence[memoryview]) -> Frame | None:
+        """The next frame whose payload is in its place, or None until more comes."""
+        while True:
+            try:
+                count = self.stream.read(self._target[self._got :])
+            except OSError:
+                raise PeerLost(f"{self.line.peer} closed the connection.") from None
+            if count == 0:
+                return None
+            self.line.received += count
+            self._got += count
+            if self._got < len(self._target):
+                continue
+            self._got = 0
+            if self._frame is None:
+                self._frame = frame = unpack(self._header)
+                fault = frame.kind == Kind.FAULT
+                self._target = (
+                    memoryview(bytearray(max(1, min(frame.length, MAX_FAULT))))
+                    if fault
+                    else _target(blocks, frame, self.line.peer)
+                )
+                continue
+            frame, text = self._frame, self._target
+            self._frame, self._target = None, memoryview(self._header)
+            if frame.kind == Kind.FAULT:
+                raise PeerLost(f"{self.line.peer} refused: {bytes(text).decode(errors='replace')}")
+            return frame
+
+
+def _target(blocks: Sequence[memoryview], frame: Frame, peer: str) -> memoryview:
+    """Where an answer's parameters go; one that was not asked for is refused."""
+    if frame.kind not in (Kind.STATE, Kind.LATE) or frame.block >= len(blocks):
+        raise WireError(f"{peer} sent a frame of kind {frame.kind} for block {frame.block}.")
+    target = blocks[frame.block]
+    if frame.length != len(target):
+        raise WireError(f"{peer} sent {frame.length} bytes where {len(target)} were due.")
+    return target

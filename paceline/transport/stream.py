@@ -1,0 +1,75 @@
+"""A socket that never blocks: sends what goes at once and keeps the rest, reads what is here."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections import deque
+from itertools import islice
+
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+PARTS = 64  # sent in one call; the system has a limit
+
+
+class Stream:
+    """Payloads are sent from where they lie and read straight to where they belong."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._tls = isinstance(sock, ssl.SSLSocket)
+        self._out: deque[memoryview] = deque()
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    @property
+    def clogged(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._out)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether bytes were received that the selector does not know of: TLS keeps some back."""
+        return self._tls and self._sock.pending() > 0  # type: ignore[attr-defined]
+
+    def queue(self, *parts: memoryview) -> None:
+        self._out.extend(parts)
+
+    def keep_rest(self) -> None:
+        """Copy what is left of the last part: its owner is about to change it."""
+        if self._out:
+            self._out[-1] = memoryview(bytes(self._out[-1]))
+
+    def flush(self) -> int:
+        """Send what goes at once: how many bytes. OSError: the peer is gone."""
+        total = 0
+        while self._out:
+            try:
+                if self._tls:
+                    sent = self._sock.send(self._out[0])
+                else:
+                    sent = self._sock.sendmsg(islice(self._out, PARTS))
+            except WOULD_BLOCK:
+                break
+            total += sent
+            while sent:
+                first = self._out.popleft()
+                if sent < len(first):
+                    self._out.appendleft(first[sent:])
+                    break
+                sent -= len(first)
+        return total
+
+    def read(self, target: memoryview) -> int:
+        """Read what is here: how many bytes, perhaps none. OSError: the peer is gone."""
+        try:
+            count = self._sock.recv_into(target)
+        except WOULD_BLOCK:
+            return 0
+        if count == 0:
+            raise ConnectionResetError
+        return count
+
+    def close(self) -> None:
+        self._sock.close()
