@@ -1,7 +1,7 @@
 """`bf16` and `fp16`: each number by itself, in two bytes, rounded to the nearest.
 
-    bf16   8 bits of mantissa, the range of float32          |x − D(C(x))| ≤ 2⁻⁹ |x|
-    fp16   11 bits of mantissa, up to 65504, down to 6e-8    |x − D(C(x))| ≤ 2⁻¹² |x| or 2⁻²⁵
+    bf16   8 bits of mantissa, the range of float32          |x − D(C(x))| ≤ 2⁻⁸ |x|
+    fp16   11 bits of mantissa, up to 65504, down to 6e-8    |x − D(C(x))| ≤ 2⁻¹¹ |x| or 2⁻²⁵
 
 What is beyond the range travels as the largest number there is; the rest of it is left to error
 feedback. NaN and infinities travel as themselves.
