@@ -6,11 +6,11 @@ from paceline.errors import unknown
 
 CODECS: dict[str, str] = {
     "none": "float32 as it is",
-    "bf16": "bfloat16: half the bytes",
-    "fp16": "float16: half the bytes",
-    "int8": "a byte a number, scaled by block: a quarter",
+    "bf16": "bfloat16, in float32's range: half the bytes",
+    "fp16": "float16, finer up to 65504: half the bytes",
+    "int8": "a byte a number, scaled by row: a quarter",
     "topk:RATIO": "the largest numbers only, with their places: 2 x RATIO",
-    "onebit": "signs, scaled by block: a thirty-second",
+    "onebit": "signs, and two means a row: a thirtieth",
 }
 
 
