@@ -20,7 +20,7 @@ import torch
 
 from paceline.exchange.base import Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Piece, Replica
-from paceline.server.rules import make_rule
+from paceline.server.rules import Layers, make_rule
 from paceline.transport.board import Board
 
 
@@ -45,7 +45,8 @@ class SharedAsync:
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        layers = Layers(replica.layers)
+        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._own = self._params[post.index]
         self._pieces = [self._views(replica.pieces(a, b)) for a, b in post.shards]
         if post.index == 0:
@@ -93,14 +94,15 @@ class SharedAsync:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         words, mine = self._board.words, self._post.index
         current, version = words[self._places[shard]], words[self._versions[shard]]
-        step = self._rule.step
+        parts = []
         with torch.no_grad():
             for piece, places in self._pieces[shard]:
                 grad, new, old = grads[piece.parameter], places[mine], places[current]
                 if grad is None:
                     new.copy_(old)
                 else:
-                    step(new, old, piece.of(grad), piece.at, lr, version + 1)
+                    parts.append((new, old, piece.of(grad), piece.at))
+            self._rule.update(parts, lr, version + 1)
         words[self._versions[shard]] = version + 1
         words[self._places[shard]] = mine
         staleness = version - self._seen[shard]

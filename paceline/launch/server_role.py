@@ -8,7 +8,7 @@ import torch
 
 from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
-from paceline.server.rules import Hyper, make_rule
+from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import Desk, Tally, serve
 from paceline.server.table import Table
 from paceline.transport.control import Control
@@ -23,7 +23,9 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     gate = make_gate(assignment["gate"], workers)
     slots = torch.empty(gate.places, stop - start)
     grads = torch.empty(workers, stop - start)
-    rule = make_rule(assignment["rule"], stop - start, Hyper.of(assignment["hyper"]))
+    layers = Layers(tuple(assignment["layers"]), start)
+    hyper = Hyper.of(assignment["hyper"])
+    rule = make_rule(assignment["rule"], stop - start, hyper, layers=layers)
     tally = Tally()
     desk = Desk(Table(slots, grads, rule), gate, grads, tally)
     listener, address = listen(assignment["address"])

@@ -15,6 +15,7 @@ from paceline.launch.nursery import Nursery
 from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
+from paceline.server.catalog import LAYERWISE
 from paceline.server.shards import cut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
@@ -79,7 +80,8 @@ class Starter:
         self._shards = cut(facts.parameters, spec.servers or 1)
         if spec.transport == "shm":
             rule = spec.optimizer or "sgd"
-            need = layout(spec.kind, spec.workers, len(self._shards), rule)
+            shards, layers = len(self._shards), len(facts.layers)
+            need = layout(spec.kind, spec.workers, shards, rule, layers)
             self._segments.size(need, facts.parameters)
             self._crew.shards = len(self._shards)
             return
@@ -90,6 +92,7 @@ class Starter:
                 "workers": spec.workers,
                 "gate": spec.kind.gate,
                 "rule": spec.optimizer,
+                "layers": facts.layers if spec.optimizer in LAYERWISE else (),
                 "hyper": _hyper(spec, facts),
                 "address": f"{spec.host}:{spec.port + index if spec.port else 0}",
             }

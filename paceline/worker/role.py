@@ -50,6 +50,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     meeting = Meeting(spec, index)
     facts = Facts(
         parameters=replica.size,
+        layers=replica.layers,
         samples=len(data.train),
         batch=task.batch,
         epochs=task.epochs,
