@@ -21,6 +21,7 @@ class Facts:
     epochs: int
     lr: float
     optimizer: str
+    layers: tuple[int, ...] = ()  # the size of each of the model's parameters
     hyper: dict[str, float] = field(default_factory=dict)  # the optimizer's, where not the spec's
     data: str = ""  # the data set's name, where the task trains on a named one
     rendezvous: str = ""  # where this worker can be met for all-reduce, if it can

@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import TCPStore
 from paceline.errors import PeerLost
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import chunks, make_rule
+from paceline.server.rules import Layers, make_rule
 from paceline.transport.sockets import PATIENCE
 
 
@@ -33,10 +33,12 @@ class AllReduce(Exchange):
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        self._rule = make_rule(post.rule, replica.size, post.hyper)
-        self._chunks = chunks(0, replica.size)
+        layers = Layers(replica.layers)
+        self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
         self._sum = torch.zeros(replica.size + 1, device=replica.device)
         self._grad, self._stop = self._sum[:-1], self._sum[-1:]
+        flat = [(replica.flat[at], at) for at in self._rule.chunks()]
+        self._parts = [(part, part, self._grad[at], at) for part, at in flat]
         if post.workers > 1:
             host, _, port = post.meeting.rpartition(":")
             store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE))
@@ -88,11 +90,8 @@ class AllReduce(Exchange):
             self._replica.scatter(self._grad)
             self._post.apply()
             return
-        flat = self._replica.flat
         with torch.no_grad():
-            for at in self._chunks:
-                part = flat[at]
-                self._rule.step(part, part, self._grad[at], at, lr, self._version)
+            self._rule.update(self._parts, lr, self._version)
 
     def _guarded(self, act: Callable[[], Any]) -> Any:
         try:

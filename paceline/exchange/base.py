@@ -77,6 +77,10 @@ class Exchange:
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
 
+    def coding(self) -> dict[str, float] | None:
+        """Where gradients are made smaller before they are sent: `ratio` and relative `error`."""
+        return None
+
     def hosted(self) -> list[Hosted]:
         """What the servers did that live inside this worker."""
         return []
@@ -111,6 +115,7 @@ class Post:
     grads: Tensor | None = None  # [workers, size]
     state: Tensor | None = None  # [states, size] of the update rule
     cores: tuple[int, ...] = ()  # those the run may use
+    codec: str = "none"
     bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes
     backup: int = 0  # workers a round goes without
     damp_stale: bool = False  # a gradient's rate is divided by its staleness

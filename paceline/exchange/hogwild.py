@@ -17,7 +17,7 @@ import torch
 from paceline.errors import RequestError
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import damped, make_rule
+from paceline.server.rules import Layers, damped, make_rule
 from paceline.transport.board import Board
 
 
@@ -40,7 +40,8 @@ class Hogwild(Exchange):
                 "hogwild trains in the host's own memory: use --device cpu, or ps-async on GPUs."
             )
         self._replica = replica
-        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        layers = Layers(replica.layers)
+        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._pieces = [(p, self._flat[p.at]) for p in replica.pieces(0, replica.size)]
         if post.index == 0:
             self._flat.copy_(replica.flat)
@@ -54,12 +55,14 @@ class Hogwild(Exchange):
         version = sum(words[word] for word in self._taken)
         staleness = version - self._seen
         lr = damped(gradient.lr, staleness) if self._post.damp_stale else gradient.lr
-        grads, step = self._replica.flat_gradients(), self._rule.step
+        grads = self._replica.flat_gradients()
+        parts = [
+            (part, part, piece.of(grad), piece.at)
+            for piece, part in self._pieces
+            if (grad := grads[piece.parameter]) is not None
+        ]
         with torch.no_grad():
-            for piece, part in self._pieces:
-                grad = grads[piece.parameter]
-                if grad is not None:
-                    step(part, part, piece.of(grad), piece.at, lr, version + 1)
+            self._rule.update(parts, lr, version + 1)
         self._replica.clear()
         words[mine] += 1
         self._seen = sum(words[word] for word in self._taken)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from paceline.server.catalog import STATES
+from paceline.server.catalog import LAYERWISE, STATES
 
 if TYPE_CHECKING:
     from paceline.spec import RunSpec
@@ -23,8 +23,10 @@ class Layout(NamedTuple):
         return self.params + self.grads + self.state
 
 
-def layout(spec: RunSpec, shards: int) -> Layout:
-    workers, state = spec.workers, STATES[spec.optimizer or "sgd"]
+def layout(spec: RunSpec, shards: int, layers: int) -> Layout:
+    """Only the board depends on `layers`, how many the model has, and only for layer-wise rules."""
+    rule = spec.optimizer or "sgd"
+    workers, state = spec.workers, STATES[rule]
     if spec.strategy == "hogwild":
         # Everything is everybody's.
         return Layout(params=1, grads=0, state=state, board=1 + workers)
@@ -35,4 +37,5 @@ def layout(spec: RunSpec, shards: int) -> Layout:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
         return Layout(params=2, grads=workers, state=state, board=2 + 2 * workers)
     # One place for all, since nobody reads while it is written; each owner has its own state.
-    return Layout(params=1, grads=workers, state=0, board=1 + 2 * workers + shards)
+    norms = shards * (1 + 2 * layers) if rule in LAYERWISE else 0
+    return Layout(params=1, grads=workers, state=0, board=1 + 2 * workers + shards + norms)

@@ -9,7 +9,7 @@ import torch
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import make_rule
+from paceline.server.rules import Layers, make_rule
 
 
 class Local(Exchange):
@@ -22,7 +22,8 @@ class Local(Exchange):
     def start(self, replica: Replica) -> None:
         self._replica = replica
         self._pieces = [(p, replica.flat[p.at]) for p in replica.pieces(0, replica.size)]
-        self._rule = make_rule(self._post.rule, replica.size, self._post.hyper)
+        layers = Layers(replica.layers)
+        self._rule = make_rule(self._post.rule, replica.size, self._post.hyper, layers=layers)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
@@ -31,12 +32,13 @@ class Local(Exchange):
             self._post.apply()
             return self._outcome(began, gradient)
         grads = self._replica.flat_gradients()
-        step = self._rule.step
+        parts = [
+            (part, part, piece.of(grad), piece.at)
+            for piece, part in self._pieces
+            if (grad := grads[piece.parameter]) is not None
+        ]
         with torch.no_grad():
-            for piece, part in self._pieces:
-                grad = grads[piece.parameter]
-                if grad is not None:
-                    step(part, part, piece.of(grad), piece.at, gradient.lr, self._version)
+            self._rule.update(parts, gradient.lr, self._version)
         self._replica.clear()
         return self._outcome(began, gradient)
 

@@ -28,6 +28,7 @@ class Drift(Replica):
     def __init__(self, own: Replica) -> None:
         self._own = own
         self.size = own.size
+        self.spans = own.spans
         self.device = own.device
         self.flat = own.flat.clone()
 

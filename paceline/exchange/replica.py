@@ -56,6 +56,11 @@ class Replica:
         self._out: Tensor | None = None
         self._out_views: list[Tensor] = []
 
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The size of each parameter, in the order of the flat buffer."""
+        return tuple(span.stop - span.start for span in self.spans)
+
     def views(self, flat: Tensor) -> list[Tensor]:
         """`flat` as the model's parameters see it."""
         return [flat[s].view(p.shape) for s, p in zip(self.spans, self.parameters, strict=True)]

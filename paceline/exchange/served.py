@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
-from paceline.exchange.blocks import Block, Progress, all_blocks
+from paceline.exchange.blocks import Progress, all_blocks
+from paceline.exchange.codecs.feedback import Feedback
+from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import Frame, Kind
@@ -31,6 +33,7 @@ class Served(Exchange):
         self._large = large
         self._sequence = 0
         self._round = 0
+        self._feedback: Feedback | None = None
         self._lines: list[Line] = []
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
 
@@ -49,6 +52,10 @@ class Served(Exchange):
         self._progress = Progress(replica.spans, self._blocks)
         self._versions = {(block.server, block.number): 0 for block in self._blocks}
         self._grad = torch.empty(replica.size)
+        if post.codec != "none":
+            self._feedback = Feedback(make_codec(post.codec), replica.size)
+            room = [self._feedback.codec.room(b.at.stop - b.at.start) for b in self._blocks]
+            self._coded = [torch.empty(count, dtype=torch.uint8) for count in room]
         large = replica.size >= self._large
         here = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
         self._places = [here, torch.empty_like(here)] if large else [here]
@@ -88,8 +95,8 @@ class Served(Exchange):
             self._begin(gradient)
             if gradient.weight:
                 self._replica.gather(self._grad)
-            for block in self._blocks:
-                self._send(block, self._grad[block.at])
+            for number, block in enumerate(self._blocks):
+                self._send(number, self._grad[block.at])
         elsewhere = meanwhile()
         asked = time.perf_counter()
         answers = self._mail.collect()
@@ -125,18 +132,20 @@ class Served(Exchange):
         for part in self._progress.parts[parameter]:
             block = self._blocks[part.block]
             if grad is not None and self._progress.alone(part.block):
-                self._send(block, grad[part.inside])
+                self._send(part.block, grad[part.inside])
                 continue
             if grad is None:  # a layer this batch did not use
                 self._grad[part.at].zero_()
             else:
                 self._grad[part.at].copy_(grad[part.inside])
             if self._progress.made(part.block):
-                self._send(block, self._grad[block.at])
+                self._send(part.block, self._grad[block.at])
 
-    def _send(self, block: Block, values: Tensor) -> None:
-        gradient = self._gradient
-        payload = raw(values) if gradient.weight else None
+    def _send(self, number: int, values: Tensor) -> None:
+        block, gradient = self._blocks[number], self._gradient
+        payload = None
+        if gradient.weight:
+            payload = raw(values if self._feedback is None else self._encode(number, values))
         push = Frame(
             Kind.PUSH,
             self._post.index,
@@ -148,6 +157,11 @@ class Served(Exchange):
             length=len(payload) if payload else 0,
         )
         self._mail.send(block.server, push, payload)
+
+    def _encode(self, number: int, values: Tensor) -> Tensor:
+        assert self._feedback is not None
+        coded = self._coded[number]
+        return coded[: self._feedback.encode(values, self._blocks[number].at, coded)]
 
     def _take(self, answers: list[Answer]) -> None:
         """Go on from the parameters that have come."""
@@ -176,3 +190,8 @@ class Served(Exchange):
         self._mail.close()
         for line in self._lines:
             line.close()
+
+    def coding(self) -> dict[str, float] | None:
+        if self._feedback is None:
+            return None
+        return {"ratio": self._feedback.ratio, "error": self._feedback.error}

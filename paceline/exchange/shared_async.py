@@ -23,7 +23,7 @@ import torch
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Piece, Replica
-from paceline.server.rules import damped, make_rule
+from paceline.server.rules import Layers, damped, make_rule
 from paceline.transport.board import GONE, Board
 
 
@@ -46,7 +46,8 @@ class SharedAsync(Exchange):
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        layers = Layers(replica.layers)
+        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._own = self._params[post.index]
         self._pieces = [self._views(replica.pieces(a, b)) for a, b in post.shards]
         if post.index == 0:
@@ -102,14 +103,15 @@ class SharedAsync(Exchange):
         staleness = version - self._seen[shard]
         if self._post.damp_stale:
             lr = damped(lr, staleness)
-        step = self._rule.step
+        parts = []
         with torch.no_grad():
             for piece, places in self._pieces[shard]:
                 grad, new, old = grads[piece.parameter], places[mine], places[current]
                 if grad is None:
                     new.copy_(old)
                 else:
-                    step(new, old, piece.of(grad), piece.at, lr, version + 1)
+                    parts.append((new, old, piece.of(grad), piece.at))
+            self._rule.update(parts, lr, version + 1)
         words[self._versions[shard]] = version + 1
         words[self._places[shard]] = mine
         self._seen[shard] = version + 1

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import make_rule
+from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
 
@@ -44,7 +44,8 @@ class SharedBackup(Exchange):
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        rule = make_rule(post.rule, replica.size, post.hyper, post.state)
+        layers = Layers(replica.layers)
+        rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._table = Table(self._params, self._grads, rule)
         if post.index == 0:
             self._params[0].copy_(replica.flat)

@@ -5,6 +5,9 @@
 In a synchronous round everybody waits for everybody anyway, so a server of its own would only take
 cycles from the workers and add two hand-overs to the round. Gradients are read where backward's
 copy left them and parameters where the shard's owner wrote them: nothing is sent.
+
+Shards cut layers. Before a layer-wise rule is applied, the owners leave the norms of what they
+have of each layer on the board, and wait for one another once more.
 """
 
 from __future__ import annotations
@@ -12,15 +15,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from torch import Tensor
+
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import make_rule
+from paceline.server.catalog import LAYERWISE
+from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
 
 
 class SharedSync(Exchange):
-    """The board has, a word each: ready; arrived and weight a worker; applied a shard."""
+    """The board has, a word each: ready; arrived and weight a worker; applied a shard.
+
+    For layer-wise rules it also has: measured a shard; two squared norms a shard and layer.
+    """
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -33,21 +42,24 @@ class SharedSync(Exchange):
         self._arrived = range(1, 1 + post.workers)
         self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
         self._applied = range(self._weights.stop, self._weights.stop + len(post.shards))
-        self._board = Board(post.board, self._applied.stop, post.spin)
+        self._measured = range(self._applied.stop, self._applied.stop + len(post.shards))
+        self._fd = post.board
+        self._cuts_layers = post.rule in LAYERWISE and len(post.shards) > 1
         self._round = 0
         self._lr = 0.0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
-        post, board = self._post, self._board
+        post = self._post
         self._replica = replica
-        self._own = {
-            index: Table(
-                self._params[:, a:b], self._grads[:, a:b], make_rule(post.rule, b - a, post.hyper)
-            )
-            for index, (a, b) in enumerate(post.shards)
-            if index % post.workers == post.index
-        }
+        squares = self._open_board(len(replica.layers))
+        board = self._board
+        self._own: dict[int, Table] = {}
+        for index, (a, b) in enumerate(post.shards):
+            if index % post.workers == post.index:
+                layers = Layers(replica.layers, a, squares, index)
+                rule = make_rule(post.rule, b - a, post.hyper, layers=layers)
+                self._own[index] = Table(self._params[:, a:b], self._grads[:, a:b], rule)
         if post.index == 0:
             self._params[0].copy_(replica.flat)
             board.post(0, 1)
@@ -55,6 +67,16 @@ class SharedSync(Exchange):
         self._take()
         if replica.device.type == "cpu":
             replica.bind(self._params[0])
+
+    def _open_board(self, layers: int) -> Tensor | None:
+        """The board, and on it the place for norms where layers are cut: [shards, 2, layers]."""
+        shards, spin = len(self._post.shards), self._post.spin
+        if not self._cuts_layers:
+            self._board = Board(self._fd, self._applied.stop, spin)
+            return None
+        norms = shards * 2 * layers
+        self._board = Board(self._fd, self._measured.stop + norms, spin)
+        return self._board.doubles(self._measured.stop, norms).view(shards, 2, layers)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
@@ -105,12 +127,26 @@ class SharedSync(Exchange):
         ]
         if not pushes:  # all have left meanwhile: there is no such round
             return here - began, 0.0
+        waited = here - began
+        if self._cuts_layers:
+            agreeing = self._agree(pushes)
+            waited, here = waited + agreeing, here + agreeing
         for index, table in self._own.items():
             table.apply(pushes, self._lr, 0)
             board.post(self._applied[index], self._round)
         done = now()
         self._update += done - here
-        return here - began, done - here
+        return waited, done - here
+
+    def _agree(self, pushes: list[tuple[int, float]]) -> float:
+        """Measure the shards served here, and wait for the others; the seconds that took."""
+        for index, table in self._own.items():
+            table.measure(pushes, 0)
+            self._board.post(self._measured[index], self._round)
+        began = time.perf_counter()
+        for index, word in enumerate(self._measured):
+            self._board.wait(word, self._round, f"server-{index} to measure round {self._round}")
+        return time.perf_counter() - began
 
     def _take(self) -> None:
         if self._replica.device.type != "cpu":

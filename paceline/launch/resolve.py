@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.errors import RequestError, RunFailed, SpecError
 from paceline.measure.process import free_memory
+from paceline.server.catalog import LAYERWISE
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.types import Facts
@@ -57,18 +58,23 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
     if spec.kind.transports:
         changes["transport"] = _transport(spec)
     if spec.kind.served:
-        changes["servers"] = spec.servers or _servers(spec, changes["transport"], first, cores)
+        changes["servers"] = spec.servers or _servers(
+            spec, changes["transport"], changes["optimizer"], first, cores
+        )
         if changes["servers"] > first.parameters:
             raise SpecError([f"--servers {changes['servers']}: more than the model's parameters."])
     return spec.with_(**changes)
 
 
-def _servers(spec: RunSpec, transport: str, facts: Facts, cores: int) -> int:
-    """One a worker, or one alone where each would cost more than it takes off the others."""
+def _servers(spec: RunSpec, transport: str, rule: str, facts: Facts, cores: int) -> int:
+    """One a worker, or one alone where each would cost more than it takes off the others.
+
+    A layer-wise rule has one alone, too, where several could not tell one another their norms.
+    """
     if spec.backup and transport == "shm":  # whoever closes a round is its server
         return 1
     free = transport == "shm" and spec.kind.samples == "slices"  # each worker applies its own
-    if free or facts.parameters >= LARGE:
+    if free or (facts.parameters >= LARGE and rule not in LAYERWISE):
         return min(spec.workers, cores, facts.parameters)
     return 1
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
 from paceline.server.desk import Desk
-from paceline.server.rules import Hyper, make_rule
+from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
@@ -19,13 +20,17 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     """Serve the range [start, stop) of the flat parameters."""
     start, stop = assignment["start"], assignment["stop"]
     workers = assignment["workers"]
+    hyper = Hyper.of(assignment["hyper"])
+    layers = Layers(tuple(assignment["layers"]), start)
     tally = Tally()
     desk = Desk(
         stop - start,
         workers,
         lambda: make_gate(assignment["gate"], workers, assignment["bound"], assignment["backup"]),
-        lambda size: make_rule(assignment["rule"], size, Hyper.of(assignment["hyper"])),
+        lambda size: make_rule(assignment["rule"], size, hyper, layers=layers),
         tally,
+        block=assignment["block"],
+        codec=None if assignment["codec"] == "none" else make_codec(assignment["codec"]),
         damp=assignment["damp_stale"],
     )
     listener, address = listen(assignment["address"])

@@ -15,7 +15,8 @@ from paceline.launch.nursery import Nursery
 from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
-from paceline.server.shards import cut
+from paceline.server.catalog import LAYERWISE
+from paceline.server.shards import BLOCK, cut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
@@ -78,7 +79,8 @@ class Starter:
             return
         self._shards = cut(facts.parameters, spec.servers or spec.workers)
         if spec.transport == "shm":
-            self._segments.size(layout(spec, len(self._shards)), facts.parameters)
+            need = layout(spec, len(self._shards), len(facts.layers))
+            self._segments.size(need, facts.parameters)
             self._crew.shards = len(self._shards) if spec.kind.served else 0
         if spec.transport == "shm" or not spec.kind.served:
             return
@@ -91,7 +93,10 @@ class Starter:
                 "bound": spec.bound or 0,
                 "backup": spec.backup,
                 "damp_stale": spec.damp_stale,
+                "codec": spec.codec,
                 "rule": spec.optimizer,
+                "block": self._block(spec, facts),
+                "layers": facts.layers if spec.optimizer in LAYERWISE else (),
                 "hyper": _hyper(spec, facts),
                 "address": f"{spec.host}:{spec.port + index if spec.port else 0}",
             }
@@ -107,12 +112,17 @@ class Starter:
                 spec=spec.model_dump(),
                 shards=self._shards,
                 addresses=[m.address for m in self._crew.servers()],
+                block=self._block(spec, facts),
                 secret=self._secret.hex(),
                 meeting=meeting,
                 hyper=_hyper(spec, facts),
                 cores=self._cores,
                 spin=SPIN if alone else 0.0,
             )
+
+    def _block(self, spec: RunSpec, facts: Facts) -> int:
+        """Floats a frame: a layer-wise rule needs whole layers before it can apply anything."""
+        return facts.parameters if spec.optimizer in LAYERWISE else BLOCK
 
     def _fork(
         self,

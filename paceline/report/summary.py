@@ -130,6 +130,7 @@ def _role(
         "steps": work["steps"],
         "dropped": report.get("dropped") if records.spec.backup else None,
         "seconds": work["seconds"],
+        "coding": report.get("coding"),
         "accuracy": _accuracy(name, records, quality),
         "cpu_pct": _cpu_percent(used, records.training),
         "memory_mb": max((sample.memory_bytes / MEGA for sample in used), default=None),

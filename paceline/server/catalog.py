@@ -1,7 +1,13 @@
 """The update rules by name. No torch here: specs are checked against this."""
 
 # How many numbers a rule keeps for every parameter.
-STATES = {"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2, "adamw": 2}
+STATES = {
+    **{"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2, "adamw": 2},
+    **{"lars": 1, "lamb": 2},
+}
+
+# Those that need the norms of whole layers, wherever shards cut them.
+LAYERWISE = frozenset({"lars", "lamb"})
 
 RULES: dict[str, str] = {
     "sgd": "plain gradient descent",
@@ -10,4 +16,6 @@ RULES: dict[str, str] = {
     "adagrad": "rates per parameter from summed squared gradients",
     "adam": "Adam",
     "adamw": "Adam with decoupled weight decay",
+    "lars": "momentum with a rate per layer, for large batches",
+    "lamb": "Adam with a rate per layer, for large batches",
 }

@@ -7,7 +7,7 @@ take no memory that it has not got already.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from paceline.server.connection import Connection
 
 
+class Decoder(Protocol):
+    """How gradients come that were made smaller; it refuses what it cannot read."""
+
+    def room(self, count: int) -> int:
+        """The most bytes that many floats can take."""
+        ...
+
+    def decode(self, data: Tensor, out: Tensor) -> None: ...
+
+
 class Desk:
     """Answers frames for one shard. Knows nothing of sockets beyond `Connection.send`.
 
@@ -42,6 +52,7 @@ class Desk:
         tally: Tally,
         *,
         block: int = BLOCK,
+        codec: Decoder | None = None,
         damp: bool = False,
     ) -> None:
         self._workers = workers
@@ -51,12 +62,17 @@ class Desk:
         params = torch.empty(1, size)
         grads = torch.empty(workers, size if holds else min(block, size))
         self.windows = []
-        self._inbox: list[list[memoryview]] = []  # a block's gradients, a worker each
+        self._rows: list[Tensor] = []  # a block's gradients, a worker each
+        self._inbox: list[list[memoryview]] = []  # where they are received
+        self._codec = codec
+        room = codec.room(min(block, size)) if codec is not None else 0
+        self._coded = torch.empty(workers, room, dtype=torch.uint8)
         for index, (span, own) in enumerate(zip(spans, gates, strict=True)):
             rows = grads[:, span] if holds else grads[:, : span.stop - span.start]
             table = Table(params[:, span], rows, rule(span.stop - span.start))
             self.windows.append(Window(index, table, own, tally, damp))
-            self._inbox.append([raw(row) for row in rows])
+            self._rows.append(rows)
+            self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
         self._params = params[0]
 
     @property
@@ -76,7 +92,8 @@ class Desk:
             raise WireError(f"a frame names block {frame.block}, which this server does not have.")
         window = self.windows[frame.block]
         carries = frame.kind == Kind.INIT or (frame.kind == Kind.PUSH and frame.weight > 0)
-        if frame.length != (window.table.size * FLOAT_BYTES if carries else 0):
+        coded = self._codec is not None and frame.kind == Kind.PUSH and carries
+        if not self._fits(frame.length, window.table.size if carries else 0, coded):
             raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
         if not carries:
             return None
@@ -84,7 +101,12 @@ class Desk:
             if window.ready:
                 raise WireError("initial parameters were sent a second time.")
             return window.params
-        return self._inbox[frame.block][frame.sender]
+        return self._inbox[frame.block][frame.sender][: frame.length]
+
+    def _fits(self, length: int, count: int, coded: bool) -> bool:
+        if coded and self._codec is not None:
+            return 0 < length <= self._codec.room(count)
+        return length == count * FLOAT_BYTES
 
     def handle(self, connection: Connection, frame: Frame) -> None:
         """Act on a frame whose payload is where it was to go."""
@@ -95,6 +117,9 @@ class Desk:
                 for window in self.windows:
                     window.pull(connection, frame)
             case Kind.PUSH:
+                if self._codec is not None and frame.weight > 0:
+                    data = self._coded[frame.sender, : frame.length]
+                    self._codec.decode(data, self._rows[frame.block][frame.sender])
                 self.windows[frame.block].push(connection, frame)
             case Kind.LEAVE:
                 for window in self.windows:

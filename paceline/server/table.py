@@ -7,12 +7,12 @@ none of them reads while it is written, a place of its own for each worker where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
-from paceline.server.rules import CHUNK, Rule, chunks
+from paceline.server.rules import CHUNK, Part, Rule
 
 
 class Table:
@@ -26,11 +26,16 @@ class Table:
         self.size = slots.shape[1]
         self._slots = slots
         self._rule = rule
-        self._chunks = chunks(0, self.size)
+        self._chunks = rule.chunks()
         self._slot_views = [[slot[at] for at in self._chunks] for slot in slots]
         self._grad_views = [[grad[at] for at in self._chunks] for grad in grads]
-        scratch = torch.empty(min(CHUNK, max(1, self.size)))
-        self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
+        if rule.layerwise:  # it goes over the mean twice, so all of it is kept
+            whole = torch.empty(self.size)
+            self._mean_views = [whole[at] for at in self._chunks]
+        else:
+            scratch = torch.empty(min(CHUNK, max(1, self.size)))
+            self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
+        self._measured: list[Part] = []
         self.current = 0
         self.version = 0
 
@@ -48,15 +53,33 @@ class Table:
         `pushes` are (worker, weight); a weight of 0 is no gradient at all.
         """
         self.version += 1
-        grads = [(self._grad_views[worker], weight) for worker, weight in pushes if weight > 0]
+        grads = self._weighed(pushes)
         if not grads:
             self.copy(into)
             return
-        old, new, step = self._slot_views[self.current], self._slot_views[into], self._rule.step
+        parts = self._measured or self._parts(grads, into)
+        self._rule.update(parts, lr, self.version)
+        self._measured = []
+        self.current = into
+
+    def measure(self, pushes: Sequence[tuple[int, float]], into: int) -> None:
+        """Only where shards cut the layers of a layer-wise rule: what `apply` will need of all.
+
+        Each of them is measured before any applies, with the same pushes.
+        """
+        if grads := self._weighed(pushes):
+            self._measured = list(self._parts(grads, into))
+            self._rule.measure(self._measured, self.version + 1)
+
+    def _weighed(self, pushes: Sequence[tuple[int, float]]) -> list[tuple[list[Tensor], float]]:
+        return [(self._grad_views[worker], weight) for worker, weight in pushes if weight > 0]
+
+    def _parts(self, grads: list[tuple[list[Tensor], float]], into: int) -> Iterator[Part]:
+        """Chunk by chunk; a rule that takes them one at a time finds each mean in the cache."""
+        old, new = self._slot_views[self.current], self._slot_views[into]
         for index, at in enumerate(self._chunks):
             mean = grads[0][0][index] if len(grads) == 1 else self._mean(grads, index)
-            step(new[index], old[index], mean, at, lr, self.version)
-        self.current = into
+            yield new[index], old[index], mean, at
 
     def _mean(self, grads: list[tuple[list[Tensor], float]], index: int) -> Tensor:
         """mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁), one pass a gradient."""

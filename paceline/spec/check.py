@@ -9,7 +9,7 @@ from paceline.data.catalog import data_fault
 from paceline.errors import unknown
 from paceline.exchange.catalog import STRATEGIES
 from paceline.exchange.codecs.catalog import codec_fault
-from paceline.server.catalog import RULES
+from paceline.server.catalog import LAYERWISE, RULES
 from paceline.tasks.catalog import task_fault
 
 if TYPE_CHECKING:
@@ -77,6 +77,14 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
             _set(spec, name) and name in kind.options and spec.transport == "shm",
             f"{_told(spec, name)}: over shared memory nothing is sent; use --transport tcp.",
         )
+    check(
+        "servers optimizer transport",
+        (spec.servers or 1) > 1
+        and spec.optimizer in LAYERWISE
+        and (kind.samples != "slices" or spec.transport == "tcp"),
+        f"--servers {spec.servers}: rule '{spec.optimizer}' needs the norms of whole layers, which "
+        "several servers have only with --strategy ps-sync --transport shm; use --servers 1.",
+    )
     check(
         "backup workers",
         spec.backup > 0 and spec.backup >= spec.workers,

@@ -60,7 +60,7 @@ class RunSpec(BaseModel):
         "auto", description="how the rate falls afterwards"
     )
     optimizer: str | None = Field(None, description="update rule")
-    momentum: float = Field(0.9, ge=0, lt=1, description="for the momentum and nesterov rules")
+    momentum: float = Field(0.9, ge=0, lt=1, description="for momentum, nesterov and lars")
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="L2 penalty")
     seed: int = Field(
         0, ge=0, lt=2**32, description="decides initial parameters and order of samples"

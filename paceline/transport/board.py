@@ -18,9 +18,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from paceline.errors import PeerLost
 from paceline.transport.sockets import PATIENCE
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAIT, _WAKE, _ALL = 0, 1, 2**31 - 1
@@ -45,6 +49,12 @@ class Board:
         self._syscall.restype = ctypes.c_long
         self._spin = spin
         self._fence = threading.Lock()
+
+    def doubles(self, first: int, count: int) -> Tensor:
+        """Words as float64 numbers: no copy. Who may read them when, other words must say."""
+        import torch
+
+        return torch.frombuffer(self._area, dtype=torch.float64, count=count, offset=first * WORD)
 
     def post(self, word: int, value: int) -> None:
         """Write a word and wake whoever waits for it. What was written before is seen before."""

@@ -48,7 +48,7 @@ def post_from(
     apply: Callable[[], None] | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
-    need = layout(spec, len(roster["shards"]))
+    need = layout(spec, len(roster["shards"]), 0)
     shared = spec.transport == "shm"
 
     def rows(name: str, count: int) -> Tensor | None:
@@ -61,6 +61,7 @@ def post_from(
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
         shards=tuple((start, stop) for start, stop in roster["shards"]),
+        block=roster["block"],
         addresses=tuple(roster["addresses"]),
         meeting=roster["meeting"],
         board=fds["board"] if shared else None,
@@ -68,6 +69,7 @@ def post_from(
         grads=rows("grads", need.grads),
         state=rows("state", need.state),
         cores=tuple(roster["cores"]),
+        codec=spec.codec,
         bound=spec.bound or 0,
         backup=spec.backup,
         damp_stale=spec.damp_stale,

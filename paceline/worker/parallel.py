@@ -88,6 +88,7 @@ class OwnLoop:
         rule, hyper = rule_of(optimizer) if spec.kind.served else ("sgd", {})
         facts = Facts(
             parameters=self.replica.size,
+            layers=self.replica.layers,
             samples=len(loader.dataset) if loader is not None else 0,  # type: ignore[arg-type]
             batch=(loader.batch_size or 1) if loader is not None else 1,
             epochs=1,

@@ -50,6 +50,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     meeting = Meeting(spec, index)
     facts = Facts(
         parameters=replica.size,
+        layers=replica.layers,
         samples=len(data.train),
         batch=task.batch,
         epochs=task.epochs,
@@ -121,6 +122,7 @@ def done(exchange: Exchange, reporter: Reporter, control: Control) -> None:
         steps=reporter.taken,
         samples=reporter.samples,
         dropped=reporter.dropped,
+        coding=exchange.coding(),
         sent=exchange.sent,
         received=exchange.received,
         hosted=[record(server) for server in exchange.hosted()],

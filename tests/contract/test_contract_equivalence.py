@@ -20,7 +20,11 @@ pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 STEPS = 50
 BATCH = 8
-RATES = {"sgd": 0.1, "momentum": 0.05, "nesterov": 0.05, "adagrad": 0.05, "adam": 0.01}
+RATES = {
+    **{"sgd": 0.1, "momentum": 0.05, "nesterov": 0.05, "adagrad": 0.05},
+    **{"adam": 0.01, "adamw": 0.01, "lars": 5.0, "lamb": 0.01},
+}
+LAYERWISE = ["lars", "lamb"]
 
 SERVED = [
     {"strategy": "ps-sync", "transport": transport, "servers": servers}
@@ -81,11 +85,20 @@ def test_a_last_round_with_fewer_samples_than_workers(
     assert_same(many, alone(193, BATCH * workers), 1e-5)
 
 
-@pytest.mark.parametrize("rule", ["momentum", "nesterov", "adagrad", "adam"])
+@pytest.mark.parametrize("rule", ["momentum", "nesterov", "adagrad", "adam", "adamw"])
 @pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
 def test_rules_with_a_memory(how: dict[str, Any], rule: str, alone: Any, runs: Path) -> None:
     many = trained(runs, 203, BATCH, rule, workers=3, weight_decay=0.01, **how)
     assert_same(many, alone(203, BATCH * 3, rule, weight_decay=0.01), 1e-5)
+
+
+@pytest.mark.parametrize("rule", LAYERWISE)
+@pytest.mark.parametrize("how", [*SERVED[:4], {"strategy": "allreduce"}], ids=called)
+def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -> None:
+    """Shards cut layers; and with three of them two workers, one worker serves two."""
+    workers = 2 if how.get("servers") == 3 else 3
+    many = trained(runs, 203, BATCH, rule, workers=workers, weight_decay=0.01, **how)
+    assert_same(many, alone(203, BATCH * workers, rule, weight_decay=0.01), 1e-5)
 
 
 @settings(
@@ -112,6 +125,8 @@ def test_for_any_samples_batch_and_workers(
     alone: Any,
     tmp_path: Path,
 ) -> None:
+    if rule in LAYERWISE and how.get("transport") == "tcp":
+        how = {**how, "servers": 1}
     whole = min(batch * workers, samples)
     many = trained(tmp_path, samples, batch, rule, workers=workers, steps=steps, **how)
     assert_same(many, alone(samples, whole, rule, steps=steps), 1e-5)

@@ -16,7 +16,7 @@ from paceline.exchange.layout import layout
 from paceline.exchange.replica import Replica
 from paceline.exchange.shared_async import SharedAsync
 from paceline.exchange.shared_sync import SharedSync
-from paceline.server.catalog import RULES, STATES
+from paceline.server.catalog import LAYERWISE, RULES, STATES
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import cut
 from paceline.transport import memory
@@ -39,10 +39,12 @@ class Row(nn.Module):
 class Place:
     """Shared memory for some workers, all of them in this process."""
 
-    def __init__(self, strategy: str, workers: int, servers: int, rule: str = "sgd") -> None:
+    def __init__(
+        self, strategy: str, workers: int, servers: int, rule: str = "sgd", layers: int = 1
+    ) -> None:
         self.workers, self.rule = workers, rule
         self.shards = tuple(cut(SIZE, servers))
-        self.need = layout(STRATEGIES[strategy], workers, servers, rule)
+        self.need = layout(STRATEGIES[strategy], workers, servers, rule, layers)
         self._fds: list[int] = []
         self.board = self._segment()
         size_board(self.board, self.need.board)
@@ -99,12 +101,8 @@ def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) ->
     exchange.step(Gradient(weight, 0, 1.0, False), lambda: 0.0)
 
 
-@pytest.mark.parametrize("servers", [1, 2, 3, 5])
-@pytest.mark.parametrize("steps", [(4, 4, 4), (1, 3, 6), (6, 3, 1), (1, 1, 7), (0, 0, 0)])
-def test_in_step_workers_leave_at_different_rounds(
-    servers: int, steps: tuple[int, ...], place: Callable[..., Place]
-) -> None:
-    """Each gives −(its number + 1): a round adds the mean over those that still take part."""
+def in_step(place: Place, steps: tuple[int, ...]) -> list[Replica]:
+    """Each worker takes so many rounds, gives −(its number + 1) in each, and leaves."""
     replicas: list[Replica] = []
 
     def work(post: Post, count: int, replica: Replica) -> None:
@@ -116,7 +114,7 @@ def test_in_step_workers_leave_at_different_rounds(
         exchange.close()
 
     threads = []
-    for post, count in zip(place("ps-sync", 3, servers).posts(), steps, strict=True):
+    for post, count in zip(place.posts(), steps, strict=True):
         replicas.append(Replica(Row()))
         thread = threading.Thread(target=work, args=(post, count, replicas[-1]), daemon=True)
         threads.append(thread)
@@ -124,12 +122,44 @@ def test_in_step_workers_leave_at_different_rounds(
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive(), "a worker waits for one that has left"
-    expected = 0.0
-    for turn in range(max(steps)):
-        present = [worker + 1.0 for worker, count in enumerate(steps) if count > turn]
-        expected += sum(present) / len(present)
-    for replica in replicas:
-        torch.testing.assert_close(replica.flat, torch.full((SIZE,), expected))
+    return replicas
+
+
+def means(steps: tuple[int, ...]) -> list[float]:
+    """What each round gives, less its sign: the mean over those that still take part."""
+    rounds = [
+        [worker + 1.0 for worker, count in enumerate(steps) if count > turn]
+        for turn in range(max(steps))
+    ]
+    return [sum(present) / len(present) for present in rounds]
+
+
+uneven = pytest.mark.parametrize(
+    "steps", [(4, 4, 4), (1, 3, 6), (6, 3, 1), (1, 1, 7), (0, 0, 0)], ids=str
+)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 5])
+@uneven
+def test_in_step_workers_leave_at_different_rounds(
+    servers: int, steps: tuple[int, ...], place: Callable[..., Place]
+) -> None:
+    for replica in in_step(place("ps-sync", 3, servers), steps):
+        torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps))))
+
+
+@pytest.mark.parametrize("rule", sorted(LAYERWISE))
+@pytest.mark.parametrize("servers", [1, 2, 5])
+@uneven
+def test_in_step_those_who_leave_still_measure_their_part_of_a_layer(
+    rule: str, servers: int, steps: tuple[int, ...], place: Callable[..., Place]
+) -> None:
+    """There is one layer, and every shard has a part of it."""
+    lone, values = make_rule(rule, SIZE, Hyper()), torch.zeros(SIZE)
+    for t, mean in enumerate(means(steps), start=1):
+        lone.update([(values, values, torch.full((SIZE,), -mean), slice(0, SIZE))], 1.0, t)
+    for replica in in_step(place("ps-sync", 3, servers, rule), steps):
+        torch.testing.assert_close(replica.flat, values, rtol=1e-6, atol=1e-6)
 
 
 def test_in_step_samples_weigh(place: Callable[..., Place]) -> None:
@@ -154,8 +184,15 @@ def test_in_step_samples_weigh(place: Callable[..., Place]) -> None:
     assert torch.equal(replicas[0].flat, torch.full((SIZE,), 9.0))
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize(
+    ("rule", "servers"),
+    [
+        (rule, servers)
+        for rule in RULES
+        for servers in (1, 3)
+        if servers == 1 or rule not in LAYERWISE
+    ],
+)
 def test_one_after_another_at_once_is_one_worker(
     rule: str, servers: int, place: Callable[..., Place]
 ) -> None:
@@ -170,7 +207,8 @@ def test_one_after_another_at_once_is_one_worker(
     for t in range(1, 10):
         exchange, replica = workers[t % 3]
         push(exchange, replica, float(t))
-        lone.step(values, values, torch.full((SIZE,), float(t)), slice(0, SIZE), 1.0, t)
+        grad = torch.full((SIZE,), float(t))
+        lone.update([(values, values, grad, slice(0, SIZE))], 1.0, t)
         torch.testing.assert_close(replica.flat, values)
     for exchange, replica in workers:
         exchange.finish()

@@ -56,6 +56,17 @@ def test_large_models_have_several_servers_but_no_more_than_cores() -> None:
         assert spec.servers == 4
 
 
+@pytest.mark.parametrize("rule", ["lars", "lamb"])
+def test_a_layerwise_rule_has_several_servers_only_where_they_share_norms(rule: str) -> None:
+    large = facts(parameters=LARGE, optimizer=rule)  # the task's own rule counts, too
+    for transport in ("shm", "tcp"):
+        assert resolved(large, strategy="ps-async", workers=3, transport=transport).servers == 1
+    assert resolved(large, strategy="ps-sync", workers=3, transport="tcp").servers == 1
+    assert resolved(large, strategy="ps-sync", workers=3, transport="shm").servers == 3
+    with pytest.raises(SpecError, match=rf"--servers 2: rule '{rule}'.*use --servers 1"):
+        resolved(large, strategy="ps-sync", workers=3, transport="tcp", servers=2)
+
+
 def test_no_server_without_a_parameter_of_its_own() -> None:
     tiny = facts(parameters=2)
     for strategy in ("ps-sync", "ps-async"):

@@ -80,6 +80,11 @@ FAULTY: list[tuple[dict[str, Any], str]] = [
     ({"strategy": "single", "transport": "tcp"}, "has no choice of it"),
     ({"strategy": "ps-sync", "transport": "rdma"}, "must be one of auto, shm or tcp"),
     ({"strategy": "ps-sync", "port": 5000}, "only servers on --transport tcp"),
+    ({"strategy": "ps-async", "servers": 2, "optimizer": "lars"}, "use --servers 1"),
+    (
+        {"strategy": "ps-sync", "servers": 2, "transport": "tcp", "optimizer": "lamb"},
+        "whole layers",
+    ),
     ({"target_accuracy": 0.9, "evaluate": "end"}, "--target-accuracy needs scores"),
     ({"target_accuracy": 1.5}, "--target-accuracy 1.5: must be at most 1"),
     ({"workers": "2"}, "--workers '2': must be a whole number"),
@@ -112,6 +117,7 @@ def test_a_fault_alone_is_one_sentence(fields: dict[str, Any], text: str) -> Non
         {"lr": 1},
         {"data": "synthetic:100x3:2"},
         {"strategy": "ps-async", "workers": 1},
+        {"strategy": "ps-sync", "workers": 2, "servers": 2, "optimizer": "lars"},
     ],
     ids=str,
 )
