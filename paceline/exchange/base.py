@@ -106,6 +106,7 @@ class Post:
     rule: str
     hyper: Hyper
     secret: bytes = b""
+    certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers

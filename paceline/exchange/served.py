@@ -61,7 +61,8 @@ class Served(Exchange):
         self._places = [here, torch.empty_like(here)] if large else [here]
         self._targets = [self._views(place) for place in self._places]
         for server, address in enumerate(post.addresses):
-            self._lines.append(Line.connect(address, f"server-{server}", post.secret))
+            name = f"server-{server}"
+            self._lines.append(Line.connect(address, name, post.secret, post.certificate))
         self._mail: Mail = Courier(self._lines) if large else Direct(self._lines)
         self._overlaps = large and replica.device.type == "cpu"
         if self._overlaps:

@@ -13,6 +13,7 @@ from paceline.server.serve import serve
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
 from paceline.transport.sockets import listen
+from paceline.transport.tls import Identity, server_context
 from paceline.types import Progress, record
 
 
@@ -43,7 +44,16 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         control.send("progress", **record(progress))
         return control.take("stop") is not None or control.ended
 
-    serve(listener, desk, bytes.fromhex(assignment["secret"]), tally, tick, control.fileno())
+    identity = assignment["identity"]
+    serve(
+        listener,
+        desk,
+        bytes.fromhex(assignment["secret"]),
+        tally,
+        tick,
+        control.fileno(),
+        tls=server_context(Identity(**identity)) if identity else None,
+    )
     control.send(
         "done",
         applied=desk.applied,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
 from paceline.transport.control import Control, pair
+from paceline.transport.tls import Identity, new_identity
 from paceline.types import Facts
 
 SPIN = 0.001  # seconds a worker with a core to itself looks for the others before it sleeps
@@ -48,6 +49,7 @@ class Starter:
         self._clock = clock
         self._cores = cores
         self._secret = auth.new_secret()
+        self._identity: Identity | None = None
         self._segments = Segments()
         self._shards: list[tuple[int, int]] = []
 
@@ -84,8 +86,11 @@ class Starter:
             self._crew.shards = len(self._shards) if spec.kind.served else 0
         if spec.transport == "shm" or not spec.kind.served:
             return
+        if spec.tls:
+            self._identity = new_identity()
         for index, (start, stop) in enumerate(self._shards):
             more = {
+                "identity": asdict(self._identity) if self._identity else None,
                 "start": start,
                 "stop": stop,
                 "workers": spec.workers,
@@ -114,6 +119,7 @@ class Starter:
                 addresses=[m.address for m in self._crew.servers()],
                 block=self._block(spec, facts),
                 secret=self._secret.hex(),
+                certificate=self._identity.certificate if self._identity else "",
                 meeting=meeting,
                 hyper=_hyper(spec, facts),
                 cores=self._cores,

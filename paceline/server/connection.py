@@ -52,10 +52,10 @@ class Connection:
         self._send(memoryview(self._nonce))
 
     def ready(self, mask: int, handler: Handler) -> None:
-        if mask & selectors.EVENT_WRITE:
-            self._flush()
-        if mask & selectors.EVENT_READ and not self.closed:
+        if mask & selectors.EVENT_READ:
             self._read(handler)
+        if not self.closed and self._stream.clogged:
+            self._flush()
 
     def send(self, frame: Frame, payload: memoryview, *, steady: bool) -> None:
         """Send a payload that stays as it is until sent, or a copy of what cannot go at once."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import selectors
 import socket
+import ssl
 import time
 from collections.abc import Callable
 
@@ -31,6 +32,7 @@ def serve(
     tick: Callable[[], bool],
     wake: int,
     every: float = 0.2,
+    tls: ssl.SSLContext | None = None,
 ) -> None:
     """Serve until `tick` says to end: it is called every `every` seconds, and when `wake` stirs."""
     selector = selectors.DefaultSelector()
@@ -52,6 +54,10 @@ def serve(
                 with contextlib.suppress(OSError):  # gone again, or no descriptor left for it
                     sock, _ = listener.accept()
                     tune(sock)
+                    if tls is not None:
+                        sock = tls.wrap_socket(
+                            sock, server_side=True, do_handshake_on_connect=False
+                        )
                     open_.add(Connection(sock, selector, secret, tally))
             else:
                 connection: Connection = key.data

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import time
 from typing import TYPE_CHECKING
 
 from paceline.errors import PeerLost, RunFailed, WireError
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+from paceline.transport.tls import client_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,8 +56,8 @@ class Line:
         self.received = 0
 
     @classmethod
-    def connect(cls, address: str, peer: str, secret: bytes) -> Line:
-        """Connect and prove the secret both ways."""
+    def connect(cls, address: str, peer: str, secret: bytes, certificate: str = "") -> Line:
+        """Connect and prove the secret both ways; inside TLS if there is a certificate."""
         host, _, port = address.rpartition(":")
         try:
             sock = socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS)
@@ -64,6 +66,11 @@ class Line:
                 f"cannot reach {peer} at {address}: {wrong.strerror or wrong}."
             ) from None
         tune(sock)
+        if certificate:
+            try:
+                sock = client_context(certificate).wrap_socket(sock)
+            except OSError as wrong:
+                raise PeerLost(f"no TLS with {peer} at {address}: {wrong}.") from None
         line = cls(sock, peer)
         line._introduce(secret)
         sock.settimeout(PATIENCE)
@@ -83,8 +90,9 @@ class Line:
         header = pack(frame)
 
         def out() -> None:
-            if payload is None:
+            if payload is None or isinstance(self.sock, ssl.SSLSocket):
                 self.sock.sendall(header)
+                self.sock.sendall(payload or b"")
                 return
             done = self.sock.sendmsg([header, payload])
             if done < HEADER_BYTES:

@@ -17,7 +17,8 @@ class Stream:
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
         self._sock = sock
-        self._tls = isinstance(sock, ssl.SSLSocket)
+        self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
+        self._shaken = self._tls is None  # hands, as TLS must before anything is said
         self._out: deque[memoryview] = deque()
 
     def fileno(self) -> int:
@@ -25,13 +26,13 @@ class Stream:
 
     @property
     def clogged(self) -> bool:
-        """Whether something waits to be sent."""
-        return bool(self._out)
+        """Whether something waits to be sent that could be sent."""
+        return self._shaken and bool(self._out)
 
     @property
     def waiting(self) -> bool:
         """Whether bytes were received that the selector does not know of: TLS keeps some back."""
-        return self._tls and self._sock.pending() > 0  # type: ignore[attr-defined]
+        return self._tls is not None and self._tls.pending() > 0
 
     def queue(self, *parts: memoryview) -> None:
         self._out.extend(parts)
@@ -44,9 +45,9 @@ class Stream:
     def flush(self) -> int:
         """Send what goes at once: how many bytes. OSError: the peer is gone."""
         total = 0
-        while self._out:
+        while self._out and self._shake():
             try:
-                if self._tls:
+                if self._tls is not None:
                     sent = self._sock.send(self._out[0])
                 else:
                     sent = self._sock.sendmsg(islice(self._out, PARTS))
@@ -63,6 +64,8 @@ class Stream:
 
     def read(self, target: memoryview) -> int:
         """Read what is here: how many bytes, perhaps none. OSError: the peer is gone."""
+        if not self._shake():
+            return 0
         try:
             count = self._sock.recv_into(target)
         except WOULD_BLOCK:
@@ -70,6 +73,16 @@ class Stream:
         if count == 0:
             raise ConnectionResetError
         return count
+
+    def _shake(self) -> bool:
+        """Whether TLS is ready; if not, go on with what the peer has said so far."""
+        if not self._shaken and self._tls is not None:
+            try:
+                self._tls.do_handshake()
+            except WOULD_BLOCK:
+                return False
+            self._shaken = True
+        return True
 
     def close(self) -> None:
         self._sock.close()

@@ -60,6 +60,7 @@ def post_from(
         rule=spec.optimizer or "sgd",
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
+        certificate=roster["certificate"],
         shards=tuple((start, stop) for start, stop in roster["shards"]),
         block=roster["block"],
         addresses=tuple(roster["addresses"]),
