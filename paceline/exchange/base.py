@@ -91,6 +91,7 @@ class Hosted:
     """A server without a process of its own, and what it did."""
 
     server: int
+    holds: int  # bytes of parameters
     applied: int
     sent: int
     received: int

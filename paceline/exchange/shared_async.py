@@ -154,6 +154,7 @@ class SharedAsync(Exchange):
         return [
             Hosted(
                 server=shard,
+                holds=(b - a) * 4,
                 applied=words[self._versions[shard]],
                 sent=words[self._versions[shard]] * (b - a) * 4,
                 received=words[self._versions[shard]] * (b - a) * 4,

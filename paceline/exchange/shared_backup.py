@@ -130,6 +130,7 @@ class SharedBackup(Exchange):
         return [
             Hosted(
                 server=0,
+                holds=size,
                 applied=rounds,
                 sent=size * self._post.workers * rounds,
                 received=size * (self._post.workers - self._post.backup) * rounds,

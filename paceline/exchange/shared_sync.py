@@ -168,6 +168,7 @@ class SharedSync(Exchange):
         return [
             Hosted(
                 server=index,
+                holds=table.size * 4,
                 applied=rounds[self._applied[index]],
                 sent=table.size * 4 * self._post.workers * self._round,
                 received=table.size * 4 * self._post.workers * self._round,

@@ -138,7 +138,9 @@ class Crew:
         told: dict[str, Any] = next(
             (h for h in host.report.get("hosted", ()) if h["server"] == server), {}
         )
-        report: dict[str, Any] = {k: told[k] for k in ("applied", "sent", "received") if k in told}
+        report: dict[str, Any] = {
+            k: told[k] for k in ("holds", "applied", "sent", "received") if k in told
+        }
         if told:
             report["phases"] = {"update": told["update"]}
         return host.live() | {"role": f"server-{server}", "inside": host.role, "report": report}

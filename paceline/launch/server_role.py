@@ -12,6 +12,7 @@ from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
+from paceline.transport.memory import FLOAT_BYTES
 from paceline.transport.sockets import listen
 from paceline.transport.tls import Identity, server_context
 from paceline.types import Progress, record
@@ -56,6 +57,7 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     )
     control.send(
         "done",
+        holds=(stop - start) * FLOAT_BYTES,
         applied=desk.applied,
         sent=tally.sent,
         received=tally.received,

@@ -130,6 +130,7 @@ def _role(
         "steps": work["steps"],
         "dropped": report.get("dropped") if records.spec.backup else None,
         "seconds": work["seconds"],
+        "holds_mb": _megabytes(report.get("holds")),
         "coding": report.get("coding"),
         "accuracy": _accuracy(name, records, quality),
         "cpu_pct": _cpu_percent(used, records.training),

@@ -138,7 +138,7 @@ def _use(roles: Sequence[Summary], large: Callable[[float | None], str]) -> list
     def cells(key: str, told: Callable[[float | None], str]) -> list[str]:
         return [told(role.get(key)) for role in roles]
 
-    return [
+    columns = [
         Column(title="samples", cells=cells("samples", large)),
         Column(title="steps", cells=cells("steps", large)),
         Column(title="accuracy", unit="%", cells=cells("accuracy", percent)),
@@ -148,10 +148,28 @@ def _use(roles: Sequence[Summary], large: Callable[[float | None], str]) -> list
         Column(title="sent", unit="MB", cells=cells("sent_mb", _tenths)),
         Column(title="received", unit="MB", cells=cells("received_mb", _tenths)),
     ]
+    if any(role.get("dropped") is not None for role in roles):
+        columns.insert(2, Column(title="dropped", cells=cells("dropped", large)))
+    if any(role.get("holds_mb") is not None for role in roles):
+        columns.insert(-2, Column(title="holds", unit="MB", cells=cells("holds_mb", _held)))
+    coded = [role.get("coding") or {} for role in roles]
+    if any(coded):
+        ratio = [number(told.get("ratio"), 1) for told in coded]
+        lost = [percent(told.get("error")) for told in coded]
+        columns += [
+            Column(title="ratio", unit="x", cells=ratio),
+            Column(title="error", unit="%", cells=lost),
+        ]
+    return columns
 
 
 def _tenths(value: float | None) -> str:
     return number(value, 1)
+
+
+def _held(value: float | None) -> str:
+    """Of a small model in hundredths of a megabyte."""
+    return number(value, 2 if value is not None and value < 10 else 0)
 
 
 def _phases(roles: Sequence[Summary]) -> list[Column]:
