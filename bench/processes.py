@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -70,7 +69,8 @@ def end_with_starter() -> None:
     """End this process when the bench is gone: its end of our standard input is then closed."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1):
+        # Not sys.stdin, whose lock this thread would still hold when the process ends.
+        while os.read(0, 1):
             pass
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(GRACE)
