@@ -1,8 +1,9 @@
 # Every target creates .venv where it is missing.
 PYTHON ?= python3
 BIN := .venv/bin
+PEERS := .venv-peers
 
-.PHONY: setup demo test lint bench pictures clean
+.PHONY: setup demo test lint bench bench-peers pictures clean
 
 setup: .venv/ready
 
@@ -25,8 +26,17 @@ lint: setup
 bench: setup
 	$(BIN)/python -m bench.exchange
 
+bench-peers: setup $(PEERS)/tensorflow/ready $(PEERS)/ray/ready
+	$(BIN)/python -m bench.peers
+
+# Broken off midway, they lack ready: pip then goes on, and a venv without a working pip is redone.
+$(PEERS)/%/ready: bench/environments/%.txt | .venv/ready
+	$(PEERS)/$*/bin/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m venv --clear $(PEERS)/$*
+	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
 pictures: setup
 	$(BIN)/python tools/pictures.py
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv $(PEERS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

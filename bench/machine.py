@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
 from paceline.store.origin import origin
 
 
-def facts() -> dict[str, Any]:
+def facts(others: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Date, host and versions; `others` are versions of packages that Paceline does not use."""
     about = origin()
     host = {k: v for k, v in about["host"].items() if k != "name"}
-    return {"date": date.today().isoformat(), "host": host, "versions": about["versions"]}
+    versions = {**about["versions"], **(others or {})}
+    return {"date": date.today().isoformat(), "host": host, "versions": versions}
 
 
 def sentence(machine: dict[str, Any]) -> str:

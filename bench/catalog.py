@@ -1,0 +1,136 @@
+"""What the benches measure: models, contenders, and the ratios that are wanted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+WORKERS = 2
+
+INDEPENDENT = "independent"
+DDP = "raw DDP"
+TENSORFLOW = "TensorFlow PS"
+RAY = "Ray actor PS"
+
+# Steps of each worker, for some seconds of work: by whose steps they are, then by model.
+PACELINE_STEPS = {"softmax": 4000, "lenet": 260, "mlp": 26}
+GLOO_STEPS = {"softmax": 900, "lenet": 220, "mlp": 26}
+TENSORFLOW_STEPS = {"softmax": 512, "lenet": 160, "mlp": 16}
+RAY_STEPS = {"softmax": 900, "lenet": 220, "mlp": 20}
+
+
+@dataclass(frozen=True)
+class Model:
+    task: str
+    batch: int
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A strategy of Paceline's; or, without a strategy, something else known by its name."""
+
+    name: str
+    steps: Mapping[str, int]
+    strategy: str = ""
+    transport: str = "auto"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """On `model`, `name` is to be at least `least` times as fast as `against`."""
+
+    name: str
+    model: str
+    against: str
+    least: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """Contenders of one interleaved run; tables show their rates as ratios to `against`."""
+
+    name: str
+    title: str
+    command: str
+    about: str
+    contenders: tuple[Contender, ...]
+    against: tuple[str, ...]
+    bars: tuple[Bar, ...]
+
+    @property
+    def results(self) -> Path:
+        return RESULTS / f"{self.name}.json"
+
+
+MODELS = {m.task: m for m in (Model("softmax", 200), Model("lenet", 64), Model("mlp", 64))}
+
+_INDEPENDENT = Contender(INDEPENDENT, PACELINE_STEPS, "independent")
+_DDP = Contender(DDP, GLOO_STEPS)
+_SYNC_SHM = Contender("ps-sync shm", PACELINE_STEPS, "ps-sync", "shm")
+_ASYNC_SHM = Contender("ps-async shm", PACELINE_STEPS, "ps-async", "shm")
+
+EXCHANGE = Bench(
+    name="exchange",
+    title="Strategies",
+    command="make bench",
+    about="Every strategy beside no exchange at all and beside raw torch DDP.",
+    contenders=(
+        _INDEPENDENT,
+        _DDP,
+        Contender("allreduce", GLOO_STEPS, "allreduce"),
+        _SYNC_SHM,
+        _ASYNC_SHM,
+        Contender("ps-sync tcp", PACELINE_STEPS, "ps-sync", "tcp"),
+        Contender("ps-async tcp", PACELINE_STEPS, "ps-async", "tcp"),
+    ),
+    against=(INDEPENDENT, DDP),
+    bars=(
+        Bar("allreduce", "softmax", DDP, 0.97),
+        Bar("allreduce", "lenet", DDP, 0.97),
+        Bar("allreduce", "mlp", DDP, 0.97),
+        Bar("ps-sync shm", "softmax", DDP, 4.0),
+        Bar("ps-async shm", "softmax", DDP, 4.0),
+        Bar("ps-sync shm", "mlp", DDP, 1.3),
+        Bar("ps-async shm", "mlp", DDP, 1.3),
+    ),
+)
+
+PEERS = Bench(
+    name="peers",
+    title="Peers",
+    command="make bench-peers",
+    about=(
+        "The same models, batches and numbers of threads elsewhere: torch's "
+        "DistributedDataParallel on gloo; TensorFlow's ParameterServerStrategy, asynchronous, with "
+        "one server; a Ray actor as an asynchronous parameter server. How each is set up, and what "
+        "was chosen to suit it, stands at the head of `bench/raw_ddp.py`, "
+        "`bench/tensorflow_ps.py` and `bench/ray_ps.py`."
+    ),
+    contenders=(
+        _INDEPENDENT,
+        _DDP,
+        Contender(TENSORFLOW, TENSORFLOW_STEPS),
+        Contender(RAY, RAY_STEPS),
+        _SYNC_SHM,
+        _ASYNC_SHM,
+    ),
+    against=(INDEPENDENT, DDP, TENSORFLOW, RAY),
+    bars=(
+        Bar("ps-sync shm", "softmax", DDP, 5.0),
+        Bar("ps-sync shm", "lenet", DDP, 1.2),
+        Bar("ps-sync shm", "mlp", DDP, 1.4),
+        Bar("ps-async shm", "softmax", TENSORFLOW, 20.0),
+        Bar("ps-async shm", "lenet", TENSORFLOW, 3.0),
+        Bar("ps-async shm", "mlp", TENSORFLOW, 3.0),
+        Bar("ps-sync shm", "softmax", INDEPENDENT, 0.85),
+        Bar("ps-async shm", "softmax", INDEPENDENT, 0.85),
+        Bar("ps-sync shm", "lenet", INDEPENDENT, 0.95),
+        Bar("ps-async shm", "lenet", INDEPENDENT, 0.95),
+        Bar("ps-sync shm", "mlp", INDEPENDENT, 0.95),
+        Bar("ps-async shm", "mlp", INDEPENDENT, 0.97),
+    ),
+)
+
+BENCHES = (EXCHANGE, PEERS)
