@@ -12,6 +12,7 @@ WORKERS = 2
 INDEPENDENT = "independent"
 DDP = "raw DDP"
 TENSORFLOW = "TensorFlow PS"
+PACKED = "TensorFlow PS, packed"
 RAY = "Ray actor PS"
 
 # Steps of each worker, for some seconds of work: by whose steps they are, then by model.
@@ -104,7 +105,8 @@ PEERS = Bench(
     about=(
         "The same models, batches and numbers of threads elsewhere: torch's "
         "DistributedDataParallel on gloo; TensorFlow's ParameterServerStrategy, asynchronous, with "
-        "one server; a Ray actor as an asynchronous parameter server. How each is set up, and what "
+        "one server, its workers told of one step at a time as its guide does it, or (packed) of "
+        "several; a Ray actor as an asynchronous parameter server. How each is set up, and what "
         "was chosen to suit it, stands at the head of `bench/raw_ddp.py`, "
         "`bench/tensorflow_ps.py` and `bench/ray_ps.py`."
     ),
@@ -112,11 +114,12 @@ PEERS = Bench(
         _INDEPENDENT,
         _DDP,
         Contender(TENSORFLOW, TENSORFLOW_STEPS),
+        Contender(PACKED, TENSORFLOW_STEPS),
         Contender(RAY, RAY_STEPS),
         _SYNC_SHM,
         _ASYNC_SHM,
     ),
-    against=(INDEPENDENT, DDP, TENSORFLOW, RAY),
+    against=(INDEPENDENT, DDP, TENSORFLOW, PACKED, RAY),
     bars=(
         Bar("ps-sync shm", "softmax", DDP, 5.0),
         Bar("ps-sync shm", "lenet", DDP, 1.2),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import paceline
-from bench.catalog import DDP, RAY, TENSORFLOW, WORKERS, Contender, Model
+from bench.catalog import DDP, PACKED, RAY, TENSORFLOW, WORKERS, Contender, Model
 from bench.processes import ROOT, Failed, free_ports, outputs
 from paceline.measure.rates import throughput
 from paceline.store.steps import STEP
@@ -89,11 +89,14 @@ def _raw_ddp(model: Model, steps: int) -> list[list[float]]:
     return [json.loads(ends) for ends in printed]
 
 
-def _elsewhere(name: str, module: str, *lent: str) -> Callable[[Model, int], list[list[float]]]:
+def _elsewhere(
+    name: str, module: str, *lent: str, packed: bool = True
+) -> Callable[[Model, int], list[list[float]]]:
     """A module that starts its own roles, in an environment of its own."""
 
     def measured(model: Model, steps: int) -> list[list[float]]:
         command = [str(environment(name)), "-m", module, *_asked(model, steps)]
+        command += [] if packed else ["--packed", "1"]
         ends: list[list[float]] = json.loads(outputs([command], SECONDS, lent)[0])
         return ends
 
@@ -103,7 +106,8 @@ def _elsewhere(name: str, module: str, *lent: str) -> Callable[[Model, int], lis
 # Each gives the times at which steps ended.
 PEERS = {
     DDP: _raw_ddp,
-    TENSORFLOW: _elsewhere("tensorflow", "bench.tensorflow_ps"),
+    TENSORFLOW: _elsewhere("tensorflow", "bench.tensorflow_ps", packed=False),
+    PACKED: _elsewhere("tensorflow", "bench.tensorflow_ps"),
     # Lent our packages, it computes with the very torch we do.
     RAY: _elsewhere("ray", "bench.ray_ps", sysconfig.get_path("purelib")),
 }

@@ -6,9 +6,9 @@ steps ended, as JSON: one series, as TensorFlow does not tell which worker took 
 What was chosen to suit it:
 - The step is a compiled `tf.function` in plain operations; parameters are read once a step, and
   the learning rate is part of the loss, so that an update is a single operation of the server.
-- A scheduled function takes several steps, each with a pull and a push of its own ("multi-step
-  packing", unrolled): the coordinator then has next to nothing to do. In single trials on a busy
-  machine that doubled softmax and gave the others some 10 to 30 %; `--packed 1` is without it.
+- A scheduled function may take several steps, each with a pull and a push of its own ("multi-step
+  packing", unrolled): the coordinator then has next to nothing to do. `--packed 1` is without it,
+  as in TensorFlow's guide; the bench shows both.
 - Data is in the workers' memory as batches, shuffled, and prefetched while a step runs.
 - One thread computes in each worker, as everywhere else. Threads that only pass on operations
   are workers + 1, as TensorFlow's guide asks: with fewer, workers may stall.

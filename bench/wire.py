@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 import torch
 from torch import nn
 
-from bench.exchange import spread
+from bench.tables import spread
 from paceline.exchange.base import Gradient, Post
 from paceline.exchange.gates import make_gate
 from paceline.exchange.replica import Replica
