@@ -12,7 +12,7 @@ WORKERS = 2
 INDEPENDENT = "independent"
 DDP = "raw DDP"
 TENSORFLOW = "TensorFlow PS"
-PACKED = "TensorFlow PS, packed"
+PACKED = "TensorFlow PS packed"
 RAY = "Ray actor PS"
 
 # Steps of each worker, for some seconds of work: by whose steps they are, then by model.
