@@ -24,3 +24,8 @@ def cache_dir() -> Path:
 def runs_dir() -> Path:
     """PACELINE_RUNS: the folder that holds the runs' folders."""
     return Path(os.environ.get("PACELINE_RUNS", "runs"))
+
+
+def for_roles() -> dict[str, str]:
+    """The environment of roles: this one, with malloc set for large models (launch/malloc.py)."""
+    return {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.hugetlb=1", **os.environ}

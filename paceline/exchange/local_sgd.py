@@ -32,6 +32,10 @@ class Drift(Replica):
         self.device = own.device
         self.flat = own.flat.clone()
 
+    @property
+    def from_backward(self) -> bool:
+        return False
+
     def bind(self, flat: Tensor) -> None:
         self.flat = flat
 

@@ -50,9 +50,10 @@ class Replica:
         self.size = start
         self._bound: dict[int, list[Tensor]] = {}
         first = torch.empty(start, device=self.device)
-        for p, view in zip(self.parameters, self.views(first), strict=True):
+        views = self.views(first)
+        for p, view in zip(self.parameters, views, strict=True):
             view.copy_(p.data)
-        self.bind(first)
+        self._bind(first, views)
         self._out: Tensor | None = None
         self._out_views: list[Tensor] = []
 
@@ -61,16 +62,24 @@ class Replica:
         """The size of each parameter, in the order of the flat buffer."""
         return tuple(span.stop - span.start for span in self.spans)
 
+    @property
+    def from_backward(self) -> bool:
+        """Whether gradients are here as backward left them, in memory that a CPU can read."""
+        return self.device.type == "cpu"
+
     def views(self, flat: Tensor) -> list[Tensor]:
         """`flat` as the model's parameters see it."""
         return [flat[s].view(p.shape) for s, p in zip(self.spans, self.parameters, strict=True)]
 
     def bind(self, flat: Tensor) -> None:
         """From now on the model's parameters live in `flat`. A second time is cheap."""
-        self.flat = flat
         views = self._bound.setdefault(flat.data_ptr(), [])
         if not views:
             views += self.views(flat)
+        self._bind(flat, views)
+
+    def _bind(self, flat: Tensor, views: list[Tensor]) -> None:
+        self.flat = flat
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
 

@@ -15,14 +15,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
-from paceline.exchange.replica import Replica
+from paceline.exchange.replica import Piece, Replica
 from paceline.server.catalog import LAYERWISE
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
+
+LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few calls more
 
 
 class SharedSync(Exchange):
@@ -55,11 +58,20 @@ class SharedSync(Exchange):
         squares = self._open_board(len(replica.layers))
         board = self._board
         self._own: dict[int, Table] = {}
+        self._in_place = replica.from_backward and replica.size >= LARGE
+        self._kept: dict[int, list[Piece]] = {}  # of the gradient, for the shards served here
+        self._given: list[tuple[Piece, Tensor]] = []  # and for the others', with where it goes
         for index, (a, b) in enumerate(post.shards):
             if index % post.workers == post.index:
                 layers = Layers(replica.layers, a, squares, index)
                 rule = make_rule(post.rule, b - a, post.hyper, layers=layers)
-                self._own[index] = Table(self._params[:, a:b], self._grads[:, a:b], rule)
+                pieces = replica.pieces(a, b) if self._in_place else None
+                chunks = [slice(p.at.start - a, p.at.stop - a) for p in pieces or ()] or None
+                table = Table(self._params[:, a:b], self._grads[:, a:b], rule, chunks)
+                self._own[index] = table
+                self._kept[index] = pieces or []
+            elif self._in_place:
+                self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b)]
         if post.index == 0:
             self._params[0].copy_(replica.flat)
             board.post(0, 1)
@@ -80,7 +92,9 @@ class SharedSync(Exchange):
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
-        if gradient.weight:
+        if gradient.weight and self._in_place:
+            self._give()
+        elif gradient.weight:
             self._replica.gather(self._grad)
         self._round += 1
         self._lr = gradient.lr
@@ -89,6 +103,8 @@ class SharedSync(Exchange):
         # Whoever comes last applies at once; whoever comes early has time for something else.
         elsewhere = 0.0 if self._complete() else meanwhile()
         waited, updated = self._apply()
+        if self._in_place:
+            self._let_go()
         elsewhere += meanwhile()
         waited += self._await_shards()
         self._take()
@@ -101,6 +117,26 @@ class SharedSync(Exchange):
             version=self._round,
             stop=gradient.stopping,
         )
+
+    def _give(self) -> None:
+        """Copy only what others will apply; what is applied here is read where backward left it."""
+        grads = [
+            torch.zeros(p.numel()) if grad is None else grad
+            for p, grad in zip(
+                self._replica.parameters, self._replica.flat_gradients(), strict=True
+            )
+        ]
+        for piece, place in self._given:
+            place.copy_(piece.of(grads[piece.parameter]))
+        for index, pieces in self._kept.items():
+            lent = [piece.of(grads[piece.parameter]) for piece in pieces]
+            self._own[index].lend(self._post.index, lent)
+
+    def _let_go(self) -> None:
+        """The gradient was used: backward may have its memory again."""
+        self._replica.clear()
+        for table in self._own.values():
+            table.lend(self._post.index, [])
 
     def _complete(self) -> bool:
         """Whether all have arrived in this round, or left."""

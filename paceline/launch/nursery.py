@@ -26,6 +26,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
+from paceline import env
+
 PRELOAD = (
     "torch",
     "numpy",
@@ -53,6 +55,7 @@ class Nursery:
             pass_fds=[theirs.fileno()],
             start_new_session=True,
             stdin=subprocess.DEVNULL,
+            env=env.for_roles(),
         )
         theirs.close()
         self._sock = ours

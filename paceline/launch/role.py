@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
@@ -12,9 +11,8 @@ import traceback
 from typing import Any, NoReturn
 
 from paceline.errors import PacelineError
+from paceline.measure.malloc import keep_large_blocks
 from paceline.transport.control import Control
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 class Ended(SystemExit):
@@ -76,18 +74,6 @@ def _settle(assignment: dict[str, Any]) -> None:
         os.nice(assignment["nice"])
     torch.set_num_threads(assignment["threads"])
     keep_large_blocks()
-
-
-def keep_large_blocks() -> None:
-    """Have malloc keep large blocks for the next step.
-
-    By default glibc gives blocks beyond 32 MB back to the kernel and gets them anew, page by page
-    and zeroed, each time a large layer has a new gradient.
-    """
-    libc = ctypes.CDLL(None)
-    if hasattr(libc, "mallopt"):
-        libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
-        libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def _where(wrong: BaseException) -> str:

@@ -22,11 +22,13 @@ class Table:
     chunk are made once: on small models making them would cost more than the arithmetic.
     """
 
-    def __init__(self, slots: Tensor, grads: Tensor, rule: Rule) -> None:
+    def __init__(
+        self, slots: Tensor, grads: Tensor, rule: Rule, chunks: list[slice] | None = None
+    ) -> None:
         self.size = slots.shape[1]
         self._slots = slots
         self._rule = rule
-        self._chunks = rule.chunks()
+        self._chunks = rule.chunks() if chunks is None else chunks
         self._slot_views = [[slot[at] for at in self._chunks] for slot in slots]
         self._grad_views = [[grad[at] for at in self._chunks] for grad in grads]
         if rule.layerwise:  # it goes over the mean twice, so all of it is kept
@@ -38,6 +40,10 @@ class Table:
         self._measured: list[Part] = []
         self.current = 0
         self.version = 0
+
+    def lend(self, worker: int, grads: list[Tensor]) -> None:
+        """A worker's gradient lies here for once, chunk by chunk, and not in its row."""
+        self._grad_views[worker] = grads
 
     def slot(self, index: int) -> Tensor:
         return self._slots[index]

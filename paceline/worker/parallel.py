@@ -22,6 +22,7 @@ from paceline.exchange.base import Gradient, Outcome
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
+from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
 from paceline.types import Facts, record
 from paceline.worker.meeting import Meeting, post_from
@@ -104,6 +105,7 @@ class OwnLoop:
         post = post_from(roster, spec, self._index, scene.fds, self.replica.size, self._apply_own)
         self.exchange: Exchange = make_exchange(spec, post)
         self.exchange.start(self.replica)
+        give_back()
         self.loader = Sharded(loader, spec, self._index) if loader is not None else None
         self.reporter = Reporter(
             control=scene.control,

@@ -18,6 +18,7 @@ from paceline.exchange.base import Exchange
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
+from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
 from paceline.store.steps import StepWriter
 from paceline.tasks.base import Task
@@ -65,6 +66,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
 
     exchange = make_exchange(spec, post_from(roster, spec, index, fds, replica.size))
     exchange.start(replica)
+    give_back()
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, index)
 
