@@ -175,7 +175,7 @@ class SharedSync(Exchange):
         return waited, done - here
 
     def _agree(self, pushes: list[tuple[int, float]]) -> float:
-        """Measure the shards served here, and wait for the others; the seconds that took."""
+        """Measure the shards served here, then wait for the others; the seconds waited."""
         for index, table in self._own.items():
             table.measure(pushes, 0)
             self._board.post(self._measured[index], self._round)

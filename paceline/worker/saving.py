@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 
 import torch
 
 from paceline.exchange.replica import Replica
-from paceline.store.atomic import write_atomic
+from paceline.files import replacing
+from paceline.store.faults import cannot_write
 from paceline.transport import memory
 
 
@@ -19,9 +19,11 @@ def save_parameters(path: Path, model: torch.nn.Module) -> None:
     Cloned first: a view would drag the whole flat buffer into the file.
     """
     state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
-    body = io.BytesIO()
-    torch.save(state, body)
-    write_atomic(path, body.getvalue())
+    try:
+        with replacing(path) as file:
+            torch.save(state, file)
+    except (OSError, RuntimeError) as wrong:  # torch tells a full disk as a RuntimeError
+        raise cannot_write(path, wrong) from wrong
 
 
 def float_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
