@@ -43,7 +43,16 @@ Debug = Annotated[
 ]
 
 PANELS = {
-    "What is trained": ("task", "data", "data_dir", "batch", "accumulate", "epochs", "steps", "seed"),
+    "What is trained": (
+        "task",
+        "data",
+        "data_dir",
+        "batch",
+        "accumulate",
+        "epochs",
+        "steps",
+        "seed",
+    ),
     "How it learns": (
         *("lr", "scale_lr", "warmup", "decay"),
         *("optimizer", "momentum", "weight_decay"),
