@@ -93,7 +93,7 @@ def _train(grid: Grid, specs: list[RunSpec], root: Path) -> list[Repeated]:
     found = [finished_run(root, spec) for spec in specs]
     left = sum(run is None for run in found)
     if left < len(specs):
-        remark(f"{many(len(specs) - left, 'cell')} of {len(specs)} lie in '{root}' already.")
+        remark(f"found {many(len(specs) - left, 'finished cell')} in '{root}'.")
     rows: list[Repeated] = []
     began, trained = time.monotonic(), 0
     for i, (cell, spec, run) in enumerate(zip(grid.cells(), specs, found, strict=True), start=1):

@@ -7,6 +7,9 @@ U samples behind an update and R in the task's batch, the rate grows by the fact
              p = lr · √k (sqrt)       rules that divide by the gradient's size: keeps the noise
              p = lr      (none)
 
+With the root goes Adam's second moment, which should remember as many samples as before, not as
+many updates: β₂ = 0.999ᵏ, as far down as β₁ (Malladi et al., 2022).
+
 With s samples of the run drawn before a step, T in all and W of them warm-up:
 
     rate(s) = f + (p − f) · s / W            s < W
@@ -21,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from paceline.spec import RunSpec
 from paceline.types import Facts
@@ -28,7 +32,8 @@ from paceline.types import Facts
 # Rules that divide by the gradient's size. The others take it as it is.
 ROOTED = frozenset({"adagrad", "adam", "adamw", "lamb"})
 WARMUP = 0.1  # of the run, where the rate is scaled up
-DECAY = "linear"  # where nothing else is said
+DECAY: Literal["linear"] = "linear"  # where nothing else is said
+BETA1, BETA2 = 0.9, 0.999  # what Adam and its kin remember, by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +43,7 @@ class Recipe:
     update: int
     first: float
     peak: float
+    beta2: float
     warmup: float
     total: int
     decay: str
@@ -51,6 +57,7 @@ class Recipe:
             update=update,
             first=lr if peak > lr else peak * min(1.0, update / warmup) if warmup else peak,
             peak=peak,
+            beta2=beta2(spec, facts),
             warmup=warmup,
             total=_total(spec, facts),
             decay=spec.decay,
@@ -86,6 +93,12 @@ def settle(spec: RunSpec, facts: Facts, *, given: bool) -> RunSpec:
         rises = _peak(spec, facts) > (spec.lr or facts.lr)
         spec = spec.with_(warmup=WARMUP * _total(spec, facts) / facts.samples if rises else 0.0)
     return spec
+
+
+def beta2(spec: RunSpec, facts: Facts) -> float:
+    """How much of their second moment Adam and its kin keep in an update."""
+    factor = _update(spec, facts) / facts.batch if spec.scale_lr == "sqrt" else 1.0
+    return max(BETA1, math.pow(BETA2, max(1.0, factor)))
 
 
 def _update(spec: RunSpec, facts: Facts) -> int:

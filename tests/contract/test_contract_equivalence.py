@@ -134,11 +134,15 @@ def test_batches_added_up_are_one_larger_batch(
     assert_same(many, alone(203, BATCH * 4 * workers, rule), 1e-5)
 
 
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("how", ADDING_UP[1:], ids=called)
-def test_a_recipe_is_that_of_the_global_batch(how: dict[str, Any], alone: Any, runs: Path) -> None:
-    """Net's own batch is 64: here it is scaled up, with warm-up and decay."""
-    many = trained(runs, 203, BATCH, workers=4, accumulate=3, lr=None, **how)
-    assert_same(many, alone(203, BATCH * 12, lr=None), 1e-5)
+def test_a_recipe_is_that_of_the_global_batch(
+    how: dict[str, Any], rule: str, alone: Any, runs: Path
+) -> None:
+    """Net's own batch is 64: here its rate is scaled up, with warm-up and decay."""
+    rate = {"lr": None} if rule == "sgd" else {"scale_lr": "sqrt"}
+    many = trained(runs, 203, BATCH, rule, workers=4, accumulate=3, **rate, **how)
+    assert_same(many, alone(203, BATCH * 12, rule, **rate), 1e-5)
 
 
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])

@@ -43,7 +43,7 @@ def test_it_goes_on_where_it_broke_off(paceline: Callable[..., Any], api: Any) -
     api.specs.clear()
     told = paceline("reproduce", "lenet-2019")
     assert cells(api.specs) == [cell for cell in CELLS if cell != (128, 1)]
-    assert "1 cell of 12 lie in" in told.err
+    assert "found 1 finished cell in" in told.err
     assert len(json.loads(paceline("reproduce", "lenet-2019", "--json").out)["cells"]) == 12
     assert len(api.specs) == 11
     paceline("reproduce", "lenet-2019", "--seed", "1")

@@ -87,6 +87,13 @@ def test_below_the_tasks_batch_a_rate_shrinks_only_where_that_is_asked_for(rule:
     assert recipe(batch=5, optimizer=rule, scale_lr="linear").peak == pytest.approx(0.01)
 
 
+def test_with_the_root_the_second_moment_remembers_as_many_samples() -> None:
+    assert recipe(optimizer="adam", workers=4).beta2 == pytest.approx(0.999**4)
+    assert recipe(optimizer="adam", batch=5, scale_lr="sqrt").beta2 == 0.999
+    assert recipe(optimizer="adam", batch=6000).beta2 == 0.9
+    assert recipe(optimizer="adam", workers=4, lr=0.1).beta2 == 0.999
+
+
 def test_at_the_tasks_own_batch_there_is_no_warm_up() -> None:
     assert settled(facts()).warmup == 0.0
     assert recipe().rate(0) == 0.1
