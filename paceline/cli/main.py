@@ -14,6 +14,7 @@ from paceline.cli.demo import demo
 from paceline.cli.failures import FAILED, INTERRUPTED, UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
+from paceline.cli.reproduce import reproduce
 from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.show import show
@@ -43,7 +44,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, runs, show):
+for verb in (demo, run, runs, show, reproduce):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

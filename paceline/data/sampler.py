@@ -18,13 +18,15 @@ Rows = np.ndarray
 class Lot(NamedTuple):
     """The samples of one step. `whole` counts those of the round over all workers.
 
-    `last` marks the worker's last step of the epoch.
+    `last` marks the worker's last step of the epoch, `seen` counts the samples of the run that
+    come before the round, or where there are no rounds before this step's own.
     """
 
     rows: Rows
     whole: int
     epoch: int
     last: bool
+    seen: int = 0
 
 
 class Lease(NamedTuple):
@@ -80,6 +82,7 @@ def slices(
                 whole=count,
                 epoch=epoch,
                 last=begin + whole >= order.samples,
+                seen=epoch * order.samples + begin,
             )
         epoch += 1
 
@@ -94,6 +97,7 @@ def leased(order: Order, batch: int, leases: Iterable[Lease]) -> Iterator[Lot]:
                 whole=end - begin,
                 epoch=lease.epoch,
                 last=end == order.samples,
+                seen=lease.epoch * order.samples + begin,
             )
 
 

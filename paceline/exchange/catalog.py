@@ -28,6 +28,12 @@ class Strategy:
     def served(self) -> bool:
         return bool(self.gate)
 
+    @property
+    def pooled(self) -> bool:
+        """Whether the gradients of all workers become one update."""
+        averages = "sync_every" in self.options  # of parameters, after updates of each one's own
+        return self.shared and self.samples == "slices" and not averages
+
 
 _SERVED = ("servers", "port", "codec", "tls")
 

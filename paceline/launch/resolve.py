@@ -11,6 +11,7 @@ from paceline.server.catalog import LAYERWISE
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.types import Facts
+from paceline.worker.recipe import settle
 
 # Below this many parameters one server is quicker than several: each costs a message or a lock.
 LARGE = 2_000_000
@@ -63,7 +64,9 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
         )
         if changes["servers"] > first.parameters:
             raise SpecError([f"--servers {changes['servers']}: more than the model's parameters."])
-    return spec.with_(**changes)
+    if own_loop:  # its rate is its own, and so is whatever it does with it
+        return spec.with_(**changes, scale_lr="none", warmup=0.0, decay="none")
+    return settle(spec.with_(**changes), first, given=spec.lr is not None)
 
 
 def _servers(spec: RunSpec, transport: str, rule: str, facts: Facts, cores: int) -> int:

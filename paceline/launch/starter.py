@@ -23,6 +23,7 @@ from paceline.transport import auth, memory
 from paceline.transport.control import Control, pair
 from paceline.transport.tls import Identity, new_identity
 from paceline.types import Facts
+from paceline.worker.recipe import beta2
 
 SPIN = 0.001  # seconds a worker with a core to itself looks for the others before it sleeps
 
@@ -170,4 +171,5 @@ class Starter:
 
 def _hyper(spec: RunSpec, facts: Facts) -> dict[str, float]:
     """What the update rule needs: from the spec, or from the optimizer of a user's loop."""
-    return spec.model_dump(include={"momentum", "weight_decay"}) | facts.hyper
+    spec_own = spec.model_dump(include={"momentum", "weight_decay"})
+    return {**spec_own, "beta2": beta2(spec, facts), **facts.hyper}

@@ -30,7 +30,8 @@ from paceline.measure.resources import Sampler
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport.control import Message
-from paceline.types import Event, Facts, Observer, Progress
+from paceline.types import Event, Facts, Observer, Progress, record
+from paceline.worker.recipe import Recipe
 
 SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
@@ -102,11 +103,12 @@ class Supervisor:
         facts = [m.facts for m in self._crew.workers() if m.facts is not None]
         own_loop = self._work.script is not None
         self._spec = spec = resolve(self._spec, facts, len(self._cores), own_loop)
-        self._folder.write_resolved(spec, facts[0], self._clock.t0)
+        recipe = None if own_loop else record(Recipe.of(spec, facts[0]))
+        self._folder.write_resolved(spec, facts[0], self._clock.t0, recipe)
         if spec.kind.samples == "leases" and not own_loop:
             batches = spec.steps * spec.workers if spec.steps else None
             self._leases = LeaseBook(
-                facts[0].samples, spec.batch or 1, spec.workers, spec.epochs, batches
+                facts[0].samples, spec.step_samples, spec.workers, spec.epochs, batches
             )
         return spec, facts[0]
 

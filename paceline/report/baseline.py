@@ -10,7 +10,7 @@ from paceline.store.listing import list_runs
 
 # Runs that agree in these do the same work a step, so their samples/s can be compared.
 WORK = (
-    *("task", "data", "data_dir", "batch", "device", "threads"),
+    *("task", "data", "data_dir", "batch", "accumulate", "device", "threads"),
     *("optimizer", "lr", "momentum", "weight_decay"),
 )
 

@@ -32,15 +32,21 @@ def published_softmax() -> list[PublishedRole]:
             memory_mb=row["memory_mb"],
             network_mbit_s=row["network_mbit_s"],
         )
-        for row in csv.DictReader(_lines("mnist_softmax_2019.csv", comments=False))
+        for row in csv.DictReader(lines_of("mnist_softmax_2019.csv", comments=False))
     ]
 
 
 def softmax_source() -> str:
     """Where and how the softmax figures were measured."""
-    return " ".join(line.lstrip("# ") for line in _lines("mnist_softmax_2019.csv", comments=True))
+    return source_of("mnist_softmax_2019.csv")
 
 
-def _lines(name: str, *, comments: bool) -> list[str]:
+def source_of(name: str) -> str:
+    """What a published file says of itself."""
+    return " ".join(line.lstrip("# ") for line in lines_of(name, comments=True))
+
+
+def lines_of(name: str, *, comments: bool) -> list[str]:
+    """The comments of a published file, or all else."""
     text = resources.files("paceline.report").joinpath("published", name).read_text("utf-8")
     return [line for line in text.splitlines() if line.startswith("#") == comments]

@@ -28,6 +28,7 @@ class _Records:
     """All that a run's folder holds, read once."""
 
     spec: RunSpec
+    recipe: dict[str, Any] | None
     cores: int | None
     roles: list[dict[str, Any]]
     steps: dict[str, Steps]  # of workers that have taken any
@@ -55,6 +56,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
         "dir": str(folder.path.resolve()),
         "status": folder.state,
         "spec": records.spec.model_dump(),
+        "recipe": records.recipe,
         "throughput": asdict(throughput(list(records.steps.values()))),
         "seconds": _seconds(records),
         "quality": quality,
@@ -70,9 +72,11 @@ def _read(folder: RunFolder) -> _Records:
     roles = folder.read_live()["roles"]
     listed = {role["role"] for role in roles}
     stepped = {role: read_steps(folder.steps_path(role)) for role in folder.stepped_roles()}
+    about = folder.read_spec()
     return _Records(
         spec=folder.spec,
-        cores=(folder.read_spec().get("host") or {}).get("cores"),
+        recipe=about.get("recipe"),
+        cores=(about.get("host") or {}).get("cores"),
         # A supervisor that was killed may not have listed all that took steps.
         roles=roles + [{"role": role} for role in stepped if role not in listed],
         steps={role: steps for role, steps in stepped.items() if len(steps)},

@@ -57,7 +57,10 @@ def report(summary: Summary) -> RenderableType:
 
 
 def header(summary: Summary) -> Text:
-    """`softmax on mnist · ps-async · 3 workers, 1 server · shm · batch 200 · lr 0.5`"""
+    """`softmax on mnist · ps-async · 3 workers, 1 server · shm · batch 200 · lr 0.5`
+
+    After the rate stands its recipe, as far as it is more than that rate.
+    """
     spec = summary["spec"]
     what = _task(spec["task"])
     data = spec.get("data") or (DEFAULT_DATA if spec["task"] in BUILT_IN else None)
@@ -67,8 +70,24 @@ def header(summary: Summary) -> Text:
     if spec.get("servers"):
         facts[-1] += ", " + many(spec["servers"], "server")
         facts.append(spec["transport"])
-    facts += [f"{name} {spec[name]:g}" for name in ("batch", "lr") if spec.get(name) is not None]
+    if spec.get("batch") is not None:
+        times = spec.get("accumulate") or 1
+        facts.append(f"batch {spec['batch']}" + (f" x {times}" if times > 1 else ""))
+    if spec.get("lr") is not None:
+        facts.append(_rate(spec, summary.get("recipe") or {}))
     return Text.assemble((what, "bold"), *(f" · {fact}" for fact in facts))
+
+
+def _rate(spec: Mapping[str, Any], recipe: Mapping[str, Any]) -> str:
+    """`lr 0.001 scaled to 0.0049, warm-up 0.6 epochs, linear decay`"""
+    told = f"lr {spec['lr']:g}"
+    if recipe.get("peak") not in (None, spec["lr"]):
+        told += f" scaled to {recipe['peak']:.3g}"
+    if spec.get("warmup"):
+        told += f", warm-up {spec['warmup']:.2g} epochs"
+    if spec.get("decay") in ("linear", "cosine"):
+        told += f", {spec['decay']} decay"
+    return told
 
 
 def _task(name: str | None) -> str:

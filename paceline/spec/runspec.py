@@ -94,6 +94,11 @@ class RunSpec(BaseModel):
     def kind(self) -> Strategy:
         return STRATEGIES[self.strategy]
 
+    @property
+    def step_samples(self) -> int:
+        """Samples of one step of one worker, once the batch is known."""
+        return (self.batch or 1) * self.accumulate
+
     def with_(self, **changes: Any) -> RunSpec:
         """The same spec with some fields changed, checked again."""
         return RunSpec(**{**self.model_dump(), **changes})

@@ -115,12 +115,24 @@ class RunFolder:
             raise StoreError(f"'{self.path / SPEC}' is damaged: it has no spec.")
         return about
 
-    def write_resolved(self, spec: RunSpec, facts: Facts, t0: float | None = None) -> None:
+    def write_resolved(
+        self,
+        spec: RunSpec,
+        facts: Facts,
+        t0: float | None = None,
+        recipe: dict[str, Any] | None = None,
+    ) -> None:
         """Add what the open fields of the spec turned out to be, and the clock records count from.
 
-        `t0` is the launcher's `time.monotonic()` at second 0 of every record.
+        `t0` is the launcher's `time.monotonic()` at second 0 of every record; `recipe` is what the
+        learning rate follows, where that is ours to say.
         """
-        about = self.read_spec() | {"resolved": spec.model_dump(), "facts": record(facts), "t0": t0}
+        about = self.read_spec() | {
+            "resolved": spec.model_dump(),
+            "facts": record(facts),
+            "recipe": recipe,
+            "t0": t0,
+        }
         write_atomic(self.path / SPEC, to_json(about, indent=1))
 
     @property

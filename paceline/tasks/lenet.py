@@ -14,7 +14,7 @@ IMAGE = (1, 28, 28)
 class LeNet(Task):
     batch = 64
     epochs = 6
-    lr = 0.001
+    lr = 0.002
     optimizer = "adam"
 
     def model(self) -> nn.Module:

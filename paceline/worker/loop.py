@@ -3,19 +3,25 @@
     take a batch ─► forward, backward ─► exchange ─► record
         data            compute        exchange, wait, update
 
-The next batch is made while the exchange has nothing but waiting to do, where it has.
+The next batch is made while the exchange has nothing but waiting to do, where it has. Samples that
+are more than one batch go forward and back a batch at a time, and their gradients are added up.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+from torch import nn
+
+from paceline.data.base import Batch
 from paceline.data.sampler import Lot
 from paceline.exchange.base import Exchange, Gradient
 from paceline.exchange.replica import Replica
 from paceline.tasks.base import Task
+from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 
 Made = tuple[Lot, Any]
@@ -26,25 +32,25 @@ def train(
     replica: Replica,
     batches: Iterator[Made],
     exchange: Exchange,
-    lr: float,
+    recipe: Recipe,
+    most: int,
     reporter: Reporter,
 ) -> None:
-    """Take steps until the batches end or the exchange says to stop."""
+    """Take steps until the batches end or the exchange says to stop.
+
+    `most` is how many samples may go forward and back at once.
+    """
     model = replica.model
     model.train()
     ahead = Ahead(batches)
     while (made := ahead.take()) is not None:
         lot, batch = made
         fetched = time.monotonic()
-        value = float("nan")
         count = len(lot.rows)
-        gradient = Gradient(count, lot.whole, lr, reporter.stopping)
-        if count:  # a worker may have none of a short last batch, and still takes the round
-            loss = task.loss(model, batch)
-            exchange.expect(gradient)
-            share = count / lot.whole if exchange.summed else 1.0
-            (loss if share == 1.0 else loss * share).backward()  # type: ignore[no-untyped-call]
-            value = loss.item()
+        gradient = Gradient(count, lot.whole, recipe.rate(lot.seen), reporter.stopping)
+        share = count / lot.whole if exchange.summed else 1.0
+        expect = partial(exchange.expect, gradient)
+        value = backward(task, model, batch, count, most, share, expect)
         arrived = time.monotonic()
         data = ahead.spent()
         outcome = exchange.step(gradient, ahead.prepare)
@@ -52,6 +58,34 @@ def train(
         if outcome.stop:
             break
         ahead.skip(outcome.skipped)
+
+
+def backward(
+    task: Task,
+    model: nn.Module,
+    batch: Batch,
+    count: int,
+    most: int,
+    share: float,
+    expect: Callable[[], None],
+) -> float:
+    """Leave `share` times the gradients of the mean loss over `count` samples; that loss.
+
+    Goes in parts of at most `most` samples; `expect` is told before the part that completes them.
+    A worker may have no sample of a short last batch: no gradients, and a loss that is not known.
+    """
+    value = 0.0 if count else float("nan")
+    for begin in range(0, count, most):
+        end = min(begin + most, count)
+        whole = end - begin == count
+        loss = task.loss(model, batch if whole else tuple(column[begin:end] for column in batch))
+        part = (end - begin) / count
+        weight = part * share
+        if end == count:
+            expect()
+        (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
+        value += part * loss.item()
+    return value
 
 
 class Ahead:

@@ -28,6 +28,7 @@ from paceline.worker.device import pick_device
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
 from paceline.worker.meeting import Meeting, post_from
+from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 from paceline.worker.saving import save_parameters, write_snapshot
 from paceline.worker.scoring import WorkerScorer, to_device
@@ -87,7 +88,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         lots = _lots(spec, index, len(data.train), control)
         with contextlib.closing(Prefetch(data.train, lots)) as fetched:
             batches = ((lot, to_device(batch, device)) for lot, batch in fetched)
-            train(task, replica, batches, exchange, spec.lr or task.lr, reporter)
+            recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
+            train(task, replica, batches, exchange, recipe, most, reporter)
         part(exchange, reporter, control)
     scorer.at_end(reporter.taken, reporter.epoch)
     if index == 0:
@@ -97,15 +99,15 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
 
 
 def _lots(spec: RunSpec, index: int, samples: int, control: Control) -> Iterator[Lot]:
-    order, batch = Order(samples, spec.seed), spec.batch or 1
+    order, step = Order(samples, spec.seed), spec.step_samples
     if spec.kind.samples == "leases":
-        return leased(order, batch, leases(control))
-    return slices(order, batch, index, spec.workers, spec.epochs, spec.steps)
+        return leased(order, step, leases(control))
+    return slices(order, step, index, spec.workers, spec.epochs, spec.steps)
 
 
 def _steps(spec: RunSpec, samples: int) -> int:
     """How many steps this worker will take, or about how many where it leases its samples."""
-    return spec.steps or rounds(samples, spec.batch or 1, spec.workers) * (spec.epochs or 1)
+    return spec.steps or rounds(samples, spec.step_samples, spec.workers) * (spec.epochs or 1)
 
 
 def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:

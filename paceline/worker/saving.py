@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from paceline.errors import StoreError
 from paceline.exchange.replica import Replica
 from paceline.files import replacing
 from paceline.store.faults import cannot_write
@@ -22,8 +23,10 @@ def save_parameters(path: Path, model: torch.nn.Module) -> None:
     try:
         with replacing(path) as file:
             torch.save(state, file)
-    except (OSError, RuntimeError) as wrong:  # torch tells a full disk as a RuntimeError
+    except OSError as wrong:
         raise cannot_write(path, wrong) from wrong
+    except RuntimeError as wrong:  # torch's own word for a full disk
+        raise StoreError(f"cannot write '{path}': {str(wrong).splitlines()[0]}.") from wrong
 
 
 def float_buffers(model: torch.nn.Module) -> list[torch.Tensor]:

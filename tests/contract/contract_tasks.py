@@ -57,7 +57,7 @@ class Wide(nn.Module):
 
 
 class Counting(paceline.Task):
-    """Every gradient is −1 everywhere: with rate 1, the parameters count the updates.
+    """Every gradient is −1 everywhere: with `lr=1.0` given, the parameters count the updates.
 
     Notes which rows each step saw in `seen`, a file a process.
     """

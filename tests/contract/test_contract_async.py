@@ -34,6 +34,7 @@ def test_count_and_sum_are_exact(transport: str, servers: int, workers: int, run
         servers=servers,
         transport=transport,
         steps=steps,
+        lr=1.0,
         evaluate="end",
         out=runs,
     )
@@ -90,6 +91,7 @@ def test_a_server_counts_every_push_in_step_too(runs: Path) -> None:
             servers=2,
             transport=transport,
             epochs=2,
+            lr=1.0,
             out=runs,
         )
         rounds = 2 * 9  # 100 samples in rounds of 12

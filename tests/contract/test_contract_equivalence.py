@@ -110,6 +110,7 @@ def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -
 @given(
     samples=st.integers(20, 120),
     batch=st.integers(1, 5),
+    accumulate=st.integers(1, 3),
     workers=st.integers(1, 4),
     how=st.sampled_from(IN_STEP),
     rule=st.sampled_from(sorted(RATES)),
@@ -118,6 +119,7 @@ def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -
 def test_for_any_samples_batch_and_workers(
     samples: int,
     batch: int,
+    accumulate: int,
     workers: int,
     how: dict[str, Any],
     rule: str,
@@ -127,9 +129,35 @@ def test_for_any_samples_batch_and_workers(
 ) -> None:
     if rule in LAYERWISE and how.get("transport") == "tcp":
         how = {**how, "servers": 1}
-    whole = min(batch * workers, samples)
-    many = trained(tmp_path, samples, batch, rule, workers=workers, steps=steps, **how)
+    whole = min(batch * accumulate * workers, samples)
+    size = {"workers": workers, "accumulate": accumulate, "steps": steps}
+    many = trained(tmp_path, samples, batch, rule, **size, **how)
     assert_same(many, alone(samples, whole, rule, steps=steps), 1e-5)
+
+
+ADDING_UP = [{"strategy": "single"}, SERVED[1], SERVED[4], {"strategy": "allreduce"}]
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+@pytest.mark.parametrize("how", ADDING_UP, ids=called)
+def test_batches_added_up_are_one_larger_batch(
+    how: dict[str, Any], rule: str, alone: Any, runs: Path
+) -> None:
+    """203 samples leave 11 for the last round of 32 or of 96, so some batches of it are short."""
+    workers = 1 if how["strategy"] == "single" else 3
+    many = trained(runs, 203, BATCH, rule, workers=workers, accumulate=4, **how)
+    assert_same(many, alone(203, BATCH * 4 * workers, rule), 1e-5)
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+@pytest.mark.parametrize("how", ADDING_UP[1:], ids=called)
+def test_a_recipe_is_that_of_the_global_batch(
+    how: dict[str, Any], rule: str, alone: Any, runs: Path
+) -> None:
+    """Net's own batch is 64: here its rate is scaled up, with warm-up and decay."""
+    rate = {"lr": None} if rule == "sgd" else {"scale_lr": "sqrt"}
+    many = trained(runs, 203, BATCH, rule, workers=4, accumulate=3, **rate, **how)
+    assert_same(many, alone(203, BATCH * 12, rule, **rate), 1e-5)
 
 
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])

@@ -43,6 +43,17 @@ def test_every_sample_once_an_epoch(
     assert sum(role["samples"] for role in workers) == 3 * samples
 
 
+@pytest.mark.parametrize("crew", CREWS[-2:], ids=lambda crew: "-".join(map(str, crew.values())))
+def test_also_where_batches_are_added_up(crew: dict[str, Any], runs: Path, tmp_path: Path) -> None:
+    """A lease is then in whole steps: 101 samples are 9 steps of 12."""
+    seen = tmp_path / "seen"
+    seen.mkdir()
+    task = Counting(101, seen)
+    run = paceline.fit(task, epochs=2, accumulate=3, lr=1.0, evaluate="end", out=runs, **crew)
+    assert rows_seen(seen) == Counter(dict.fromkeys(range(101), 2))
+    assert run.quality["updates"] == 2 * 9
+
+
 @pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
 def test_steps_are_a_limit_for_each_worker(crew: dict[str, Any], runs: Path) -> None:
     """Also where it lies beyond one epoch: 101 samples are 9 rounds of 3 workers."""

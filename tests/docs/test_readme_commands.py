@@ -22,7 +22,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from paceline.cli import demo, launch, main, run, runs, show
+from paceline.cli import demo, launch, main, reproduce, run, runs, show
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
 
@@ -190,7 +190,8 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
 
 def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
-    known = {name for page in (run.run, launch.launch, demo.demo) for name in _flags(page)}
+    verbs = (run.run, launch.launch, demo.demo, reproduce.reproduce)
+    known = {name for verb in verbs for name in _flags(verb)}
     known |= {"--help"}
     assert set(re.findall(r"`(--[a-z-]+)", prose)) <= known
 
@@ -203,7 +204,10 @@ def _flags(verb: Callable[..., None]) -> set[str]:
 
 EXAMPLES = [
     line.strip().removeprefix("$ ")
-    for verb in (main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch)
+    for verb in (
+        *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
+        reproduce.reproduce,
+    )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")
 ]

@@ -46,6 +46,17 @@ def test_a_round_is_the_batch_of_a_lone_worker(samples: int, batch: int, workers
         assert {part.whole for part in parts} == {len(lot.rows)}
         assert {part.last for part in parts} == {lot.last}
         assert {part.epoch for part in parts} == {lot.epoch}
+        assert {part.seen for part in parts} == {lot.seen}
+
+
+@given(samples=samples_, batch=batch_, workers=workers_)
+def test_a_round_knows_how_many_samples_came_before_it(
+    samples: int, batch: int, workers: int
+) -> None:
+    before = 0
+    for lot in lots_of(samples, batch, workers, 3)[0]:
+        assert lot.seen == before
+        before += lot.whole
 
 
 @given(samples=samples_, batch=batch_, workers=workers_, steps=st.integers(1, 50))
@@ -89,6 +100,7 @@ def test_leases_are_cut_into_batches(samples: int, batch: int, data: st.DataObje
     assert all(len(lot.rows) == lot.whole == batch for lot in lots[:-1])
     assert [lot.last for lot in lots] == [False] * (len(lots) - 1) + [stop == samples]
     assert {lot.epoch for lot in lots} == {2}
+    assert [lot.seen for lot in lots] == [2 * samples + at for at in range(start, stop, batch)]
 
 
 def test_leases_are_asked_for_one_by_one() -> None:

@@ -15,7 +15,10 @@ from paceline.errors import DataError, RoleDied, RunFailed
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("rnu", "unknown verb 'rnu': did you mean 'run'? Known: demo, launch, run, runs, show."),
+        (
+            "rnu",
+            "unknown verb 'rnu': did you mean 'run'? Known: demo, launch, reproduce, run, runs",
+        ),
         ("run --wrokers 2", "unknown flag '--wrokers': did you mean '--workers'?"),
         ("run --nope", "unknown flag '--nope'. See 'paceline run --help'."),
         ("--versoin", "unknown flag '--versoin': did you mean '--version'? See 'paceline --help'."),

@@ -40,6 +40,19 @@ def test_what_was_asked_stands() -> None:
     assert spec.steps == 9
 
 
+def test_the_recipe_is_said_in_full() -> None:
+    spec = resolved(batch=80, steps=25)
+    assert (spec.lr, spec.scale_lr, spec.decay) == (0.1, "sqrt", "linear")
+    assert spec.warmup == pytest.approx(0.1 * 1820 / 500)  # seven steps an epoch, the last short
+    given = resolved(batch=80, lr=0.2)
+    assert (given.lr, given.scale_lr, given.warmup, given.decay) == (0.2, "none", 0.0, "none")
+
+
+def test_the_rate_of_a_loop_of_ones_own_is_its_own() -> None:
+    spec = resolved(facts(samples=0, batch=1), own_loop=True, batch=8)
+    assert (spec.lr, spec.scale_lr, spec.warmup, spec.decay) == (0.1, "none", 0.0, "none")
+
+
 def test_a_strategy_without_servers_stays_without() -> None:
     assert resolved(strategy="allreduce", workers=2).servers is None
 

@@ -91,6 +91,11 @@ def test_header() -> None:
     assert header(a_summary()).plain == (
         "softmax on mnist · ps-async · 3 workers, 1 server · shm · batch 200 · lr 0.5"
     )
+    scaled = a_summary("single", recipe={"peak": 0.0048990})
+    scaled["spec"] |= {"accumulate": 4, "lr": 0.001, "warmup": 0.6, "decay": "linear"}
+    assert header(scaled).plain.endswith(
+        " · batch 200 x 4 · lr 0.001 scaled to 0.0049, warm-up 0.6 epochs, linear decay"
+    )
     own = a_summary("single")
     own["spec"] |= {"task": "/home/me/mine.py:Mine", "batch": None, "lr": None}
     assert header(own).plain == "Mine · single · 1 worker"

@@ -18,8 +18,8 @@ from paceline.store.steps import StepWriter
 from paceline.types import PHASES, Event, Resources, Score
 
 CONTRACT = [
-    *("run", "dir", "status", "spec", "throughput", "seconds", "quality", "roles", "verdict"),
-    "events",
+    *("run", "dir", "status", "spec", "recipe", "throughput", "seconds", "quality", "roles"),
+    *("verdict", "events"),
 ]
 ROLE = [
     *("role", "inside", "host", "device", "samples", "steps", "seconds", "accuracy", "cpu_pct"),
@@ -162,8 +162,9 @@ def test_the_spec_is_the_resolved_one(tmp_path: Path) -> None:
 
     folder = make(tmp_path, "single", 1)
     facts = Facts(parameters=1, samples=2, batch=32, epochs=1, lr=0.1, optimizer="sgd")
-    folder.write_resolved(folder.spec.with_(batch=32), facts)
+    folder.write_resolved(folder.spec.with_(batch=32), facts, recipe={"peak": 0.2})
     assert summarise(folder)["spec"]["batch"] == 32
+    assert summarise(folder)["recipe"] == {"peak": 0.2}
 
 
 def test_cpu_falls_back_to_the_whole_run_and_survives_a_restart(tmp_path: Path) -> None:
