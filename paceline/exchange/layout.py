@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from paceline.spec import RunSpec
 
 
+SMALL = 1 << 17  # parameters up to which to apply a round takes less than to wait for another
+
+
 class Layout(NamedTuple):
     """Copies of the flat parameters (each `size` floats) and words on the board."""
 
@@ -23,7 +26,12 @@ class Layout(NamedTuple):
         return self.params + self.grads + self.state
 
 
-def layout(spec: RunSpec, shards: int, layers: int) -> Layout:
+def small(spec: RunSpec, size: int) -> bool:
+    """Whether every worker applies all of every round to parameters of its own."""
+    return spec.strategy == "ps-sync" and not spec.backup and size <= SMALL
+
+
+def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
     """Only the board depends on `layers`, how many the model has, and only for layer-wise rules."""
     rule = spec.optimizer or "sgd"
     workers, state = spec.workers, STATES[rule]
@@ -36,6 +44,9 @@ def layout(spec: RunSpec, shards: int, layers: int) -> Layout:
     if spec.backup:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
         return Layout(params=2, grads=workers, state=state, board=2 + 2 * workers)
+    if small(spec, size):
+        # A place to begin from; rows for even and odd rounds.
+        return Layout(params=1, grads=2 * workers, state=0, board=1 + 4 * workers)
     # One place for all, since nobody reads while it is written; each owner has its own state.
     norms = shards * (1 + 2 * layers) if rule in LAYERWISE else 0
     return Layout(params=1, grads=workers, state=0, board=1 + 2 * workers + shards + norms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paceline.exchange.base import Exchange, Post
+from paceline.exchange.layout import small
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 
@@ -42,6 +43,11 @@ def _shared(spec: RunSpec, post: Post) -> Exchange:
         from paceline.exchange.shared_backup import SharedBackup
 
         return SharedBackup(post)
+    assert post.params is not None
+    if small(spec, post.params.shape[1]):
+        from paceline.exchange.shared_small import SharedSmall
+
+        return SharedSmall(post)
     from paceline.exchange.shared_sync import SharedSync
 
     return SharedSync(post)

@@ -82,7 +82,7 @@ class Starter:
             return
         self._shards = cut(facts.parameters, spec.servers or spec.workers)
         if spec.transport == "shm":
-            need = layout(spec, len(self._shards), len(facts.layers))
+            need = layout(spec, facts.parameters, len(self._shards), len(facts.layers))
             self._segments.size(need, facts.parameters)
             self._crew.shards = len(self._shards) if spec.kind.served else 0
         if spec.transport == "shm" or not spec.kind.served:

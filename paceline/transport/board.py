@@ -42,7 +42,8 @@ class Board:
 
     def __init__(self, fd: int, words: int, spin: float) -> None:
         self._fd = fd
-        self._area = mmap.mmap(fd, words * WORD)
+        self._area = mmap.mmap(fd, 2 * words * WORD)
+        self._asleep = words  # as many words more: whether somebody may sleep on a word
         self.words = memoryview(self._area).cast("q")
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._area))
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
@@ -58,9 +59,11 @@ class Board:
 
     def post(self, word: int, value: int) -> None:
         """Write a word and wake whoever waits for it. What was written before is seen before."""
+        words, asleep = self.words, self._asleep + word
         with self._fence:  # taking a lock orders memory on every processor
-            self.words[word] = value
-        if _FUTEX is not None:
+            words[word] = value
+        if words[asleep] and _FUTEX is not None:
+            words[asleep] = 0
             self._syscall(_FUTEX, self._at(word), _WAKE, _ALL, None, None, 0)
 
     def wait(self, word: int, least: int, what: str) -> None:
@@ -80,6 +83,8 @@ class Board:
             if _FUTEX is None:
                 time.sleep(0.0002)
             else:
+                with self._fence:  # told before the word is looked at: the poster does it reversed
+                    words[self._asleep + word] = 1
                 expected = ctypes.c_uint32(seen & 0xFFFFFFFF)
                 self._syscall(_FUTEX, self._at(word), _WAIT, expected, ctypes.byref(nap), None, 0)
 
@@ -113,4 +118,4 @@ class Board:
 
 
 def size_board(fd: int, words: int) -> None:
-    os.ftruncate(fd, words * WORD)
+    os.ftruncate(fd, 2 * words * WORD)

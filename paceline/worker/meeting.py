@@ -48,7 +48,7 @@ def post_from(
     apply: Callable[[], None] | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
-    need = layout(spec, len(roster["shards"]), 0)
+    need = layout(spec, size, len(roster["shards"]), 0)
     shared = spec.transport == "shm"
 
     def rows(name: str, count: int) -> Tensor | None:

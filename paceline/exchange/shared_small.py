@@ -1,0 +1,118 @@
+"""`ps-sync` of a small model over shared memory: every worker applies all of every round.
+
+    gather gradients ─► arrive ─► all arrived? ─► apply the mean of all to one's own parameters
+
+All compute the same from the same numbers in the same order, so all have the same parameters to
+the bit. That is more arithmetic than each worker applying a shard for all, but nobody waits for
+another's shard, and parameters stay in the cache of the core that uses them; for a small model
+both are worth more. Gradients of even and odd rounds have rows of their own: whoever is ahead
+writes one while others still read the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.replica import Replica
+from paceline.server.rules import Layers, make_rule
+from paceline.server.table import Table
+from paceline.transport.board import GONE, Board
+
+
+class SharedSmall(Exchange):
+    """The board has, a word each: ready; arrived and last round a worker; weights of even and odd.
+
+    A worker that has left has arrived at GONE, and took part in rounds up to its last.
+    """
+
+    def __init__(self, post: Post) -> None:
+        assert post.board is not None
+        assert post.params is not None
+        assert post.grads is not None
+        self._post = post
+        self._first = post.params[0]
+        self._rows = post.grads.view(2, post.workers, -1)
+        count = post.workers
+        self._arrived = range(1, 1 + count)
+        self._last = range(1 + count, 1 + 2 * count)
+        self._weights = (range(1 + 2 * count, 1 + 3 * count), range(1 + 3 * count, 1 + 4 * count))
+        self._board = Board(post.board, 1 + 4 * count, post.spin)
+        self._round = 0
+        self._update = 0.0
+
+    def start(self, replica: Replica) -> None:
+        post = self._post
+        self._replica = replica
+        if post.index == 0:
+            self._first.copy_(replica.flat)
+            self._board.post(0, 1)
+        self._board.wait(0, 1, "the first parameters from worker-0")
+        replica.flat.copy_(self._first)
+        # Applied where the model reads them, or beside a GPU that gets a copy.
+        self._flat = replica.flat.cpu()
+        layers = Layers(replica.layers)
+        rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
+        self._tables = [Table(self._flat[None], rows, rule) for rows in self._rows]
+
+    def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
+        began = time.perf_counter()
+        board, words, mine = self._board, self._board.words, self._post.index
+        self._round += 1
+        now, odd = self._round, self._round % 2
+        if gradient.weight:
+            self._replica.gather(self._rows[odd][mine])
+        words[self._weights[odd][mine]] = gradient.weight
+        board.post(self._arrived[mine], now)
+        elsewhere = 0.0
+        asked = time.perf_counter()
+        if not all(words[word] >= now for word in self._arrived):
+            elsewhere = meanwhile()
+            for worker, word in enumerate(self._arrived):
+                board.wait(word, now, f"worker-{worker} in round {now}")
+        here = time.perf_counter()
+        table = self._tables[odd]
+        table.version = now - 1
+        table.apply(self._pushes(now), gradient.lr, 0)
+        if self._flat is not self._replica.flat:
+            self._replica.flat.copy_(self._flat)
+        done = time.perf_counter()
+        self._update += done - here
+        self.sent += self._replica.size * 4
+        self.received += self._replica.size * 4
+        return Outcome(
+            exchange=asked - began,
+            wait=here - asked - elsewhere,
+            update=done - here,
+            version=now,
+            stop=gradient.stopping,
+        )
+
+    def _pushes(self, now: int) -> list[tuple[int, float]]:
+        """Who took part in this round, and with how many samples."""
+        words, weights = self._board.words, self._weights[now % 2]
+        return [
+            (worker, float(words[weights[worker]]))
+            for worker, word in enumerate(self._arrived)
+            if words[word] != GONE or words[self._last[worker]] >= now
+        ]
+
+    def finish(self) -> None:
+        self._board.words[self._last[self._post.index]] = self._round
+        self._board.post(self._arrived[self._post.index], GONE)
+
+    def hosted(self) -> list[Hosted]:
+        """Each shard is counted where it would be served, though all apply it."""
+        return [
+            Hosted(
+                server=index,
+                holds=(b - a) * 4,
+                applied=self._round,
+                sent=(b - a) * 4 * self._post.workers * self._round,
+                received=(b - a) * 4 * self._post.workers * self._round,
+                update=self._update / len(self._post.shards),
+            )
+            for index, (a, b) in enumerate(self._post.shards)
+            if index % self._post.workers == self._post.index
+        ]
