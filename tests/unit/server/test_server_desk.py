@@ -367,3 +367,64 @@ def test_a_push_that_cannot_be_decoded_changes_nothing_and_may_be_sent_again() -
     assert (stand.version, note.frames) == (0, [])
     stand.push(note, 0, 1, -1.0)
     torch.testing.assert_close(stand.params, torch.ones(SIZE))
+
+
+# What a peer that has the secret and means harm, or is broken, cannot do.
+
+
+def test_parameters_that_come_slowly_do_not_replace_those_that_came_meanwhile() -> None:
+    stand = Stand("at-once", 2, init=False)
+    slow = Frame(Kind.INIT, 0, length=NBYTES)
+    target = stand.desk.target(slow)
+    assert target is not None
+    stand.init(torch.zeros(SIZE))
+    stand.push(Note(), 1, 1, -1.0)
+    target[:] = raw(torch.full((SIZE,), 9.0))
+    with pytest.raises(WireError, match="second time"):
+        stand.desk.handle(Note(), slow)  # type: ignore[arg-type]
+    assert torch.equal(stand.params, torch.ones(SIZE))
+
+
+def test_half_of_the_first_parameters_is_none() -> None:
+    stand, note = Stand("at-once", 2, init=False), Note()
+    target = stand.desk.target(Frame(Kind.INIT, 0, length=NBYTES))
+    assert target is not None
+    target[:8] = raw(torch.ones(2))
+    stand.tell(note, Frame(Kind.PULL, 1))
+    assert note.frames == []
+
+
+@pytest.mark.parametrize("codec", ["none", "int8"])
+def test_a_gradient_that_waits_cannot_be_changed(codec: str) -> None:
+    stand, note = Stand("all", 2, codec=codec), Note()
+    stand.push(note, 0, 1, -1.0)
+    stand.push(note, 0, 1, -100.0)  # the same name
+    with pytest.raises(WireError, match="before the one before"):
+        stand.push(note, 0, 2, -100.0)
+    with pytest.raises(WireError, match="version"):
+        stand.push(note, 0, 1, -100.0, version=1)
+    stand.push(note, 1, 1, -1.0)
+    torch.testing.assert_close(stand.params, torch.ones(SIZE))
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf"), 1e39])
+@pytest.mark.parametrize("name", ["weight", "lr"])
+def test_a_weight_or_rate_that_is_no_number_is_refused_unread(name: str, number: float) -> None:
+    stand = Stand("at-once", 2)
+    carries = NBYTES if name == "lr" or number > 0 else 0
+    frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=carries)._replace(**{name: number})
+    with pytest.raises(WireError, match="weight .* and rate"):
+        stand.desk.target(frame)
+
+
+def test_a_negative_weight_is_refused() -> None:
+    with pytest.raises(WireError, match="weight -1"):
+        Stand("at-once", 2).desk.target(Frame(Kind.PUSH, 0, 1, 0, -1.0, 1.0))
+
+
+def test_pulls_before_there_are_parameters_take_no_memory() -> None:
+    stand, note = Stand("at-once", 2, init=False), Note()
+    for _ in range(100):
+        stand.tell(note, Frame(Kind.PULL, 1))
+    stand.init(torch.zeros(SIZE))
+    assert len(note.frames) == 1
