@@ -34,7 +34,7 @@ class Stream:
         return self._tls and self._sock.pending() > 0  # type: ignore[attr-defined]
 
     def queue(self, *parts: memoryview) -> None:
-        self._out.extend(parts)
+        self._out.extend([part for part in parts if len(part)])  # nothing would never be sent
 
     def keep_rest(self) -> None:
         """Copy what is left of the last part: its owner is about to change it."""
