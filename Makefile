@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test lint bench pictures clean
+.PHONY: setup demo test lint bench fuzz pictures clean
 
 setup: .venv/ready
 
@@ -24,6 +24,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m bench.exchange
+
+fuzz: setup
+	$(BIN)/python -m tools.fuzz
 
 pictures: setup
 	$(BIN)/python tools/pictures.py
