@@ -1,4 +1,4 @@
-"""Blocks that leave during backward: the result is bit for bit that of sending it all afterwards."""
+"""Blocks that leave during backward: bit for bit the result of sending all of it afterwards."""
 
 from __future__ import annotations
 

@@ -361,8 +361,8 @@ def test_a_coded_push_of_another_length_is_refused(length: int) -> None:
 
 def test_a_push_that_cannot_be_decoded_changes_nothing_and_may_be_sent_again() -> None:
     stand, note = Stand("at-once", 2, codec="int8"), Note()
+    frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=9)
     with pytest.raises(WireError):
-        frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=9)
         stand.tell(note, frame, torch.full((9,), 0x80, dtype=torch.uint8))
     assert (stand.version, note.frames) == (0, [])
     stand.push(note, 0, 1, -1.0)
@@ -413,7 +413,7 @@ def test_a_weight_or_rate_that_is_no_number_is_refused_unread(name: str, number:
     stand = Stand("at-once", 2)
     carries = NBYTES if name == "lr" or number > 0 else 0
     frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=carries)._replace(**{name: number})
-    with pytest.raises(WireError, match="weight .* and rate"):
+    with pytest.raises(WireError, match=r"weight .* and rate"):
         stand.desk.target(frame)
 
 
