@@ -9,8 +9,11 @@ import pytest
 import torch
 from served_tools import at_the_same_time, servers, step
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
+from paceline.errors import TaskError
 from paceline.exchange.base import Gradient
+from paceline.exchange.replica import Replica
 from paceline.exchange.served import Served
 
 pytestmark = pytest.mark.timeout(60)
@@ -128,6 +131,38 @@ def test_a_backward_that_nobody_expects_sends_nothing() -> None:
         replica.model(torch.ones(1, 6), True).sum().backward()
         assert exchange.sent == sent
         assert replica.model.first.weight.grad is not None
+
+
+class Checkpointed(nn.Module):
+    """One layer in two checkpoints."""
+
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self._reentrant = reentrant
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(2):
+            x = checkpoint(self.layer, x, use_reentrant=self._reentrant)
+        return x
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_gradient_made_twice_is_whole_or_an_error(reentrant: bool) -> None:
+    x = torch.ones(1, 4, requires_grad=True)
+    with servers("at-once", 1, 1, size=20, block=10) as some:
+        exchange, replica = some.worker(0, Checkpointed(reentrant), large=1)
+        start = replica.flat.clone()
+        plain = Checkpointed(False)
+        Replica(plain).flat.copy_(start)
+        plain(x).sum().backward()
+        grads = torch.cat([p.grad.reshape(-1) for p in plain.parameters()])
+        if reentrant:
+            with pytest.raises(TaskError, match="use_reentrant=False"):
+                step(exchange, lambda: replica.model(x).sum(), lr=1.0)
+        else:
+            step(exchange, lambda: replica.model(x).sum(), lr=1.0)
+            torch.testing.assert_close(replica.flat, start - grads)
 
 
 def versions_in(values: Tensor) -> int:
