@@ -20,6 +20,7 @@ from random import Random
 import psutil
 import torch
 
+from paceline.transport import auth
 from tools.fuzz_wire import Setup, Stand, bench
 
 FAILED = Path("fuzz-failure.json")
@@ -65,6 +66,8 @@ def main() -> int:
 def run(seed: int, number: int) -> int:
     """The frames of one bench. What it was told is kept where it went wrong."""
     rng = Random(f"{seed}/{number}")
+    nonces = Random(f"{seed}/{number}/nonces")
+    auth.new_nonce = lambda: nonces.randbytes(auth.NONCE_BYTES)  # so that it can be said again
     setup = Setup.any(rng)
     stand = Stand(setup, room=rng.choice(ROOMS))
     try:

@@ -509,7 +509,7 @@ def _stranger(rng: Random, stand: Stand, mouth: Mouth) -> int:
     wrong, _ = auth.answer(b"x" * 32, wire.nonce)
     flipped = bytearray(right)
     flipped[rng.randrange(len(right))] ^= 1 << rng.randrange(8)
-    short = right[: rng.randrange(len(right))]
+    short = right[: rng.randrange(len(right) - 16)]  # not so long that what follows may complete it
     begin = rng.choice((stale, wrong, bytes(flipped), short, rng.randbytes(auth.ANSWER_BYTES)))
     frame, payload = mouth.good(Kind.PUSH)
     said = begin + pack(frame) + payload
