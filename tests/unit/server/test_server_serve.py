@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import selectors
 import socket
 import subprocess
 import sys
@@ -258,6 +259,33 @@ def test_a_slow_reader_holds_up_nobody() -> None:
     slow.close()
     assert pull(good, 0, size)[0] == 3
     one.end()
+
+
+def test_a_peer_that_never_stops_asking_has_its_turn_and_no_more() -> None:
+    """As many frames as the socket holds, and one look at it."""
+
+    class Count:
+        handled = 0
+
+        def target(self, frame: Frame) -> None:
+            pass
+
+        def handle(self, peer: connection.Connection, frame: Frame) -> None:
+            self.handled += 1
+
+    ours, theirs = socket.socketpair()
+    count = Count()
+    with selectors.DefaultSelector() as selector:
+        peer = connection.Connection(theirs, selector, SECRET, Tally())
+        ours.sendall(auth.answer(SECRET, take(ours, auth.NONCE_BYTES))[0])
+        ours.sendall(pack(Frame(Kind.PULL, 0)) * 500)
+        peer.ready(selectors.EVENT_READ, count)
+        assert 0 < count.handled <= connection.FRAMES
+        for _ in range(500 // connection.FRAMES + 1):
+            peer.ready(selectors.EVENT_READ, count)
+        assert count.handled == 500
+        peer.close()
+    ours.close()
 
 
 def test_an_answer_is_of_one_version_however_slowly_it_is_read() -> None:
