@@ -52,6 +52,11 @@ class Connection:
         selector.register(self._stream, self._watching, self)
         self._send(memoryview(self._nonce))
 
+    @property
+    def owed(self) -> int:
+        """Bytes of answers that this peer has not taken."""
+        return self._stream.owed
+
     def ready(self, mask: int, handler: Handler) -> None:
         if mask & selectors.EVENT_WRITE:
             self._flush()

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from paceline.server.connection import Connection
 
 
+SPARE = 1 << 20  # bytes
+
+
 class Decoder(Protocol):
     """How gradients come that were made smaller; it refuses what it cannot read."""
 
@@ -77,6 +80,8 @@ class Desk:
             self._rows.append(rows)
             self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
         self._params = params[0]
+        # A worker is owed each block once; what others may change meanwhile is kept as a copy.
+        self._most_owed = SPARE + 4 * raw(self._params).nbytes
 
     @property
     def params(self) -> Tensor:
@@ -117,6 +122,8 @@ class Desk:
 
     def handle(self, connection: Connection, frame: Frame) -> None:
         """Act on a frame whose payload is where it was to go."""
+        if connection.owed > self._most_owed:
+            raise WireError("this peer asks for more than it takes.")
         match frame.kind:
             case Kind.INIT:
                 self.windows[frame.block].init(self._rows[frame.block][frame.sender])

@@ -29,6 +29,11 @@ class Stream:
         return bool(self._out)
 
     @property
+    def owed(self) -> int:
+        """How many bytes wait to be sent."""
+        return sum(map(len, self._out))
+
+    @property
     def waiting(self) -> bool:
         """Whether bytes were received that the selector does not know of: TLS keeps some back."""
         return self._tls and self._sock.pending() > 0  # type: ignore[attr-defined]

@@ -24,6 +24,8 @@ NBYTES = SIZE * 4
 class Note:
     """In place of a connection."""
 
+    owed = 0
+
     def __init__(self) -> None:
         self.frames: list[Frame] = []
         self.values: list[Tensor] = []

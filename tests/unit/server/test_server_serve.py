@@ -261,6 +261,19 @@ def test_a_slow_reader_holds_up_nobody() -> None:
     one.end()
 
 
+def test_a_peer_that_asks_and_never_reads_is_let_go() -> None:
+    """Its answers are kept as copies, since others go on: some of them, but not all it asks for."""
+    size = 1 << 18
+    one = Server("at-once", 2, size)
+    good, slow = one.line(), one.trusted()
+    init(good, torch.zeros(size))
+    with contextlib.suppress(OSError):  # it may have hung up already
+        slow.sendall(pack(Frame(Kind.PULL, 1)) * 300)
+    assert pull(good, 0, size)[0] == 0
+    assert len(rest(slow)) < 30 * size * 4
+    one.end()
+
+
 def test_a_peer_that_never_stops_asking_has_its_turn_and_no_more() -> None:
     """As many frames as the socket holds, and one look at it."""
 
