@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -110,6 +110,7 @@ class Stand:
         self.tell(connection, frame, values)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), max_size=40))
 def test_every_push_is_applied_once_however_often_it_is_sent(
     pushes: list[tuple[int, int]],
@@ -264,6 +265,7 @@ def test_each_block_is_applied_by_itself_and_once() -> None:
     assert {len(values) for values in note.values} == {1, 2}
 
 
+@settings(deadline=None)
 @given(st.permutations([(w, b) for w in range(2) for b in range(3)] * 2))
 def test_blocks_in_any_order_and_twice_make_one_update(order: list[tuple[int, int]]) -> None:
     stand, note = Stand("all", 2, block=2), Note()

@@ -267,6 +267,7 @@ def test_a_peer_that_asks_and_never_reads_is_let_go() -> None:
     one = Server("at-once", 2, size)
     good, slow = one.line(), one.trusted()
     init(good, torch.zeros(size))
+    pull(good, 0, size)
     with contextlib.suppress(OSError):  # it may have hung up already
         slow.sendall(pack(Frame(Kind.PULL, 1)) * 300)
     assert pull(good, 0, size)[0] == 0
@@ -309,6 +310,9 @@ def test_an_answer_is_of_one_version_however_slowly_it_is_read() -> None:
     for block in (0, 1):
         half = torch.zeros(size // 2)
         good.send(Frame(Kind.INIT, 0, block=block, length=half.nbytes), raw(half))
+    good.send(Frame(Kind.PULL, 0))  # once this is answered, the parameters are there
+    for _ in (0, 1):
+        state(good, size // 2)
     asked = 3
     for _ in range(asked):
         slow.sendall(pack(Frame(Kind.PULL, 1)))
