@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers
 
-.PHONY: setup demo test lint bench bench-peers pictures clean
+.PHONY: setup demo test lint bench bench-peers fuzz pictures clean
 
 setup: .venv/ready
 
@@ -34,6 +34,9 @@ $(PEERS)/%/ready: bench/environments/%.txt | .venv/ready
 	$(PEERS)/$*/bin/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m venv --clear $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+fuzz: setup
+	$(BIN)/python -m tools.fuzz
 
 pictures: setup
 	$(BIN)/python tools/pictures.py

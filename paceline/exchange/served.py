@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paceline.errors import TaskError
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.blocks import Progress, all_blocks
 from paceline.exchange.codecs.feedback import Feedback
@@ -123,9 +124,15 @@ class Served(Exchange):
 
     def _made(self, parameter: int) -> None:
         """Backward has made this parameter's gradient."""
-        if self._given is not None:
-            self._given.add(parameter)
-            self._give(parameter)
+        if self._given is None:
+            return
+        if parameter in self._given:  # what has left cannot be added to
+            raise TaskError(
+                "backward made a gradient twice in one step, as reentrant checkpoints do of layers "
+                "used twice; make them with use_reentrant=False."
+            )
+        self._given.add(parameter)
+        self._give(parameter)
 
     def _give(self, parameter: int) -> None:
         """Send the blocks that this parameter completes, from where backward left it if it can."""

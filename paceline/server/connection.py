@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from paceline.server.tally import Tally
 
 INTRODUCTION_SECONDS = 5.0
+FRAMES = 64  # read of one peer before the next has its turn
 
 
 class Handler(Protocol):
@@ -51,6 +52,11 @@ class Connection:
         selector.register(self._stream, self._watching, self)
         self._send(memoryview(self._nonce))
 
+    @property
+    def owed(self) -> int:
+        """Bytes of answers that this peer has not taken."""
+        return self._stream.owed
+
     def ready(self, mask: int, handler: Handler) -> None:
         if mask & selectors.EVENT_READ:
             self._read(handler)
@@ -80,8 +86,9 @@ class Connection:
             self._stream.close()
 
     def _read(self, handler: Handler) -> None:
-        """Take what is here. One payload read a turn, so that no peer starves another."""
-        while not self.closed:
+        """Take what is here: part of a payload, or some frames, so that no peer starves another."""
+        frames = 0
+        while not self.closed and (frames < FRAMES or self._stream.waiting):
             try:
                 count = self._stream.read(self._target[self._got :])
             except OSError:
@@ -96,6 +103,7 @@ class Connection:
                     return
                 continue
             self._complete(handler)
+            frames += self._frame is None
 
     def _complete(self, handler: Handler) -> None:
         self._got = 0

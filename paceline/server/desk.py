@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from paceline.server.connection import Connection
 
 
+SPARE = 1 << 20  # bytes
+
+
 class Decoder(Protocol):
     """How gradients come that were made smaller; it refuses what it cannot read."""
 
@@ -40,7 +43,7 @@ class Desk:
     """Answers frames for one shard. Knows nothing of sockets beyond `Connection.send`.
 
     Gradients that wait for others have a row a worker, as long as the shard; those used at once
-    have room for one block a worker.
+    have room for one block a worker. A push that has come before is read to where nobody looks.
     """
 
     def __init__(
@@ -67,6 +70,9 @@ class Desk:
         self._codec = codec
         room = codec.room(min(block, size)) if codec is not None else 0
         self._coded = torch.empty(workers, room, dtype=torch.uint8)
+        self._unread = raw(
+            torch.empty(max(room, min(block, size) * FLOAT_BYTES), dtype=torch.uint8)
+        )
         for index, (span, own) in enumerate(zip(spans, gates, strict=True)):
             rows = grads[:, span] if holds else grads[:, : span.stop - span.start]
             table = Table(params[:, span], rows, rule(span.stop - span.start))
@@ -74,6 +80,8 @@ class Desk:
             self._rows.append(rows)
             self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
         self._params = params[0]
+        # A worker is owed each block once; what others may change meanwhile is kept as a copy.
+        self._most_owed = SPARE + 4 * raw(self._params).nbytes
 
     @property
     def params(self) -> Tensor:
@@ -95,12 +103,16 @@ class Desk:
         coded = self._codec is not None and frame.kind == Kind.PUSH and carries
         if not self._fits(frame.length, window.table.size if carries else 0, coded):
             raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
+        if frame.kind == Kind.PUSH:
+            window.check(frame)
         if not carries:
             return None
         if frame.kind == Kind.INIT:
             if window.ready:
                 raise WireError("initial parameters were sent a second time.")
-            return window.params
+            return raw(self._rows[frame.block][frame.sender])
+        if window.known(frame):
+            return self._unread[: frame.length]
         return self._inbox[frame.block][frame.sender][: frame.length]
 
     def _fits(self, length: int, count: int, coded: bool) -> bool:
@@ -110,17 +122,20 @@ class Desk:
 
     def handle(self, connection: Connection, frame: Frame) -> None:
         """Act on a frame whose payload is where it was to go."""
+        if connection.owed > self._most_owed:
+            raise WireError("this peer asks for more than it takes.")
         match frame.kind:
             case Kind.INIT:
-                self.windows[frame.block].init()
+                self.windows[frame.block].init(self._rows[frame.block][frame.sender])
             case Kind.PULL:
                 for window in self.windows:
                     window.pull(connection, frame)
             case Kind.PUSH:
-                if self._codec is not None and frame.weight > 0:
+                window = self.windows[frame.block]
+                if self._codec is not None and frame.weight > 0 and not window.known(frame):
                     data = self._coded[frame.sender, : frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
-                self.windows[frame.block].push(connection, frame)
+                window.push(connection, frame)
             case Kind.LEAVE:
                 for window in self.windows:
                     window.leave(frame.sender)

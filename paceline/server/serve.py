@@ -71,7 +71,7 @@ def serve(
         tally.phases["exchange"] += now - woke - (tally.phases["update"] - updating)
         if now >= next_tick:
             next_tick = now + every
-            for connection in [c for c in open_ if c.expired()]:
+            for connection in [c for c in open_ if c.closed or c.expired()]:
                 connection.close()
                 open_.discard(connection)
             if tick():

@@ -13,8 +13,12 @@ from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import raw
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from paceline.server.connection import Connection
     from paceline.server.tally import Tally
+
+MOST = 1e30  # of a weight or a rate: beyond float32 torch raises, and nobody means it
 
 
 class Done(NamedTuple):
@@ -36,18 +40,17 @@ class Window:
         self._damp = damp
         self._params = raw(table.slot(0))
         self.ready = False  # there are parameters
-        self._early: list[tuple[Connection, Frame]] = []  # pulls from before there were
+        self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
 
-    @property
-    def params(self) -> memoryview:
-        return self._params
-
-    def init(self) -> None:
+    def init(self, values: Tensor) -> None:
         """The first parameters are here."""
+        if self.ready:
+            raise WireError("initial parameters were sent a second time.")
+        self.table.slot(0).copy_(values)
         self.ready = True
-        for connection, frame in self._early:
+        for connection, frame in self._early.values():
             self.pull(connection, frame)
         self._early.clear()
 
@@ -55,21 +58,36 @@ class Window:
         if self.ready:
             self._answer(connection, frame, Done(frame.sequence, 0, Kind.STATE))
         else:
-            self._early.append((connection, frame))
+            self._early[frame.sender] = connection, frame
 
-    def push(self, connection: Connection, frame: Frame) -> None:
+    def check(self, frame: Frame) -> None:
+        """Refuse a push that cannot be, before a byte of it takes another's place."""
         if not self.ready:
             raise WireError("a gradient came before there were parameters.")
         if frame.version > self.table.version:
             raise WireError("a gradient names a version that there is not yet.")
+        if not (0 <= frame.weight <= MOST and abs(frame.lr) <= MOST):  # nor is NaN
+            raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
+        waiting = self._waiting.get(frame.sender)
+        if waiting is not None and waiting[1].sequence != frame.sequence:
+            raise WireError("a gradient came before the one before it was answered.")
+
+    def known(self, frame: Frame) -> bool:
+        """Whether this push has come before."""
+        done = self._done.get(frame.sender)
+        return frame.sender in self._waiting or (
+            done is not None and frame.sequence <= done.sequence
+        )
+
+    def push(self, connection: Connection, frame: Frame) -> None:
+        self.check(frame)
         worker = frame.sender
-        again = worker in self._waiting
-        done = self._done.get(worker)
-        if not again and done is not None and frame.sequence <= done.sequence:
-            self._answer(connection, frame, done)
+        known = self.known(frame)
+        if known and worker not in self._waiting:
+            self._answer(connection, frame, self._done[worker])
             return
         self._waiting[worker] = (connection, frame)
-        if not again:
+        if not known:
             push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr)
             self._act(self.gate.push(push))
 

@@ -13,7 +13,7 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from paceline.errors import PacelineError, PeerLost, WireError
@@ -60,9 +60,10 @@ class Direct:
     def collect(self) -> list[Answer]:
         answers = []
         for server, (line, blocks) in enumerate(zip(self._lines, self._targets, strict=True)):
-            for _ in blocks:
+            due = set(range(len(blocks)))
+            while due:
                 frame = line.receive()
-                line.fill(_target(blocks, frame, line.peer), frame.length)
+                line.fill(_target(blocks, due, frame, line.peer), frame.length)
                 answers.append(Answer(server, frame))
         return answers
 
@@ -78,9 +79,10 @@ class Courier:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._trips = [_Trip(line) for line in lines]
-        self._targets: Targets = ()
+        self._targets: Targets = [()] * len(lines)
         self._answers: list[Answer] = []
-        self._due = 0
+        self._due: list[set[int]] = [set() for _ in lines]  # blocks not yet begun to arrive
+        self._left = 0  # blocks not yet here
         self._all_here = threading.Event()
         self._progress = 0
         self._wrong: PacelineError | None = None
@@ -91,8 +93,11 @@ class Courier:
 
     def begin(self, targets: Targets) -> None:
         self._targets, self._answers = targets, []
-        self._due = sum(len(blocks) for blocks in targets)
+        self._left = sum(len(blocks) for blocks in targets)
         self._all_here.clear()
+        self._due = [set(range(len(blocks))) for blocks in targets]
+        if self._wrong is not None:  # since the last round: nobody is left to say so
+            self._all_here.set()
 
     def send(self, server: int, frame: Frame, payload: memoryview | None = None) -> None:
         parts = (memoryview(pack(frame)), *(() if payload is None else (payload,)))
@@ -150,10 +155,15 @@ class Courier:
 
     def _receive(self, trip: _Trip) -> None:
         server = self._trips.index(trip)
-        while (frame := trip.read(self._targets[server])) is not None:
+
+        def place(frame: Frame) -> memoryview:
+            # Looked up when a header is here: an answer to a round comes after it has begun.
+            return _target(self._targets[server], self._due[server], frame, trip.line.peer)
+
+        while (frame := trip.read(place)) is not None:
             self._answers.append(Answer(server, frame))
-            self._due -= 1
-            if not self._due:
+            self._left -= 1
+            if not self._left:
                 self._all_here.set()
             trip.flush()
         self._progress += 1
@@ -177,7 +187,7 @@ class _Trip:
         except OSError:
             raise PeerLost(f"{self.line.peer} closed the connection.") from None
 
-    def read(self, blocks: Sequence[memoryview]) -> Frame | None:
+    def read(self, place: Callable[[Frame], memoryview]) -> Frame | None:
         """The next frame whose payload is in its place, or None until more comes."""
         while True:
             try:
@@ -197,7 +207,7 @@ class _Trip:
                 self._target = (
                     memoryview(bytearray(max(1, min(frame.length, MAX_FAULT))))
                     if fault
-                    else _target(blocks, frame, self.line.peer)
+                    else place(frame)
                 )
                 continue
             frame, text = self._frame, self._target
@@ -207,11 +217,12 @@ class _Trip:
             return frame
 
 
-def _target(blocks: Sequence[memoryview], frame: Frame, peer: str) -> memoryview:
+def _target(blocks: Sequence[memoryview], due: set[int], frame: Frame, peer: str) -> memoryview:
     """Where an answer's parameters go; one that was not asked for is refused."""
-    if frame.kind not in (Kind.STATE, Kind.LATE) or frame.block >= len(blocks):
+    if frame.kind not in (Kind.STATE, Kind.LATE) or frame.block not in due:
         raise WireError(f"{peer} sent a frame of kind {frame.kind} for block {frame.block}.")
     target = blocks[frame.block]
     if frame.length != len(target):
         raise WireError(f"{peer} sent {frame.length} bytes where {len(target)} were due.")
+    due.remove(frame.block)
     return target

@@ -30,12 +30,17 @@ class Stream:
         return self._shaken and bool(self._out)
 
     @property
+    def owed(self) -> int:
+        """How many bytes wait to be sent."""
+        return sum(map(len, self._out))
+
+    @property
     def waiting(self) -> bool:
         """Whether bytes were received that the selector does not know of: TLS keeps some back."""
         return self._tls is not None and self._tls.pending() > 0
 
     def queue(self, *parts: memoryview) -> None:
-        self._out.extend(parts)
+        self._out.extend([part for part in parts if len(part)])  # nothing would never be sent
 
     def keep_rest(self) -> None:
         """Copy what is left of the last part: its owner is about to change it."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.errors import UnknownName
 from paceline.exchange.catalog import STRATEGIES
-from paceline.exchange.gates import All, AtOnce, make_gate
-from paceline.server.gate import WAIT, Push
+from paceline.exchange.gates import All, AtOnce, Bounded, make_gate
+from paceline.server.gate import WAIT, Decision, Push
 
 
-def push(worker: int, sequence: int = 1) -> Push:
-    return Push(worker, sequence, 0, 1.0, 0.1)
+def push(worker: int, sequence: int = 1, version: int = 10**6) -> Push:
+    return Push(worker, sequence, version, 1.0, 0.1)
 
 
 @given(workers=st.integers(1, 6), data=st.data())
@@ -74,10 +74,16 @@ def test_a_leaver_sets_the_waiting_free() -> None:
     assert gate.leave(2).answer == (0,)
 
 
-def test_all_share_one_place() -> None:
-    gate = All(4)
-    assert gate.places == 1
-    assert {gate.place(worker) for worker in range(4)} == {0}
+def test_what_a_gate_promises_a_server() -> None:
+    """Whether gradients are kept, and whether an answer may change while it is sent."""
+    promised = {
+        "all": (All(4), True, True),
+        "all but one": (All(4, backup=1), True, False),
+        "at once": (AtOnce(4), False, False),
+        "bounded": (Bounded(4, bound=2), False, False),
+    }
+    for gate, holds, steady in promised.values():
+        assert (gate.holds, gate.steady) == (holds, steady)
 
 
 @given(st.lists(st.integers(0, 3), max_size=50))
@@ -90,19 +96,128 @@ def test_at_once_applies_each_push_alone_and_answers_its_sender(order: list[int]
         assert decision.answer == (worker,)
 
 
-def test_at_once_gives_each_worker_a_place_of_its_own() -> None:
-    gate = AtOnce(4)
-    assert gate.places == 4
-    assert [gate.place(worker) for worker in range(4)] == [0, 1, 2, 3]
-    assert gate.leave(2) == WAIT
+def test_at_once_nobody_waits_for_who_leaves() -> None:
+    assert AtOnce(4).leave(2) == WAIT
 
 
 def test_every_gate_a_strategy_names_exists() -> None:
     for strategy in STRATEGIES.values():
         if strategy.served:
-            assert make_gate(strategy.gate, 2).places >= 1
+            one = make_gate(strategy.gate, 2, bound=1).push(push(0))
+            assert set(one.answer) <= {0}
 
 
 def test_an_unknown_gate_is_told_with_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="at-once"):
         make_gate("none", 2)
+
+
+# All, but for some.
+
+
+@settings(deadline=None)
+@given(workers=st.integers(1, 6), data=st.data())
+def test_a_round_closes_with_the_first_of_enough_and_drops_the_late(
+    workers: int, data: st.DataObject
+) -> None:
+    """Drives the gate as workers do, against what a round should be."""
+    backup = data.draw(st.integers(0, workers - 1), label="backup")
+    gate = All(workers, backup)
+    counting = set(range(workers))
+    held = dict.fromkeys(counting, 0)  # the version each worker computes from
+    waiting: dict[int, Push] = {}
+    sequence = dict.fromkeys(counting, 0)
+    rounds = 0
+    for _ in range(data.draw(st.integers(0, 80), label="events")):
+        free = sorted(counting - waiting.keys())
+        if not free:
+            break
+        worker = data.draw(st.sampled_from(free), label="worker")
+        if data.draw(st.integers(0, 9), label="dice") == 0:
+            counting.discard(worker)
+            decision = gate.leave(worker)
+        else:
+            sequence[worker] += 1
+            one = push(worker, sequence[worker], held[worker])
+            decision = gate.push(one)
+            if one.version < rounds:
+                assert decision == Decision(drop=(worker,))
+                held[worker] = rounds
+                continue
+            waiting[worker] = one
+        assert decision.drop == ()
+        if waiting and (counting <= waiting.keys() or len(waiting) >= workers - backup):
+            assert decision.apply == tuple(waiting[w] for w in sorted(waiting))
+            assert decision.answer == tuple(sorted(waiting))
+            rounds += 1
+            held.update(dict.fromkeys(waiting, rounds))
+            waiting.clear()
+        else:
+            assert decision == WAIT
+
+
+@given(workers=st.integers(2, 6), data=st.data())
+def test_without_backups_no_round_is_larger_or_smaller(workers: int, data: st.DataObject) -> None:
+    backup = data.draw(st.integers(1, workers - 1))
+    order = data.draw(st.permutations(range(workers)))
+    gate = All(workers, backup)
+    decisions = [gate.push(push(worker, version=0)) for worker in order]
+    first, late = decisions[: workers - backup], decisions[workers - backup :]
+    assert first[:-1] == [WAIT] * (workers - backup - 1)
+    assert {p.worker for p in first[-1].apply} == set(order[: workers - backup])
+    assert late == [Decision(drop=(worker,)) for worker in order[workers - backup :]]
+
+
+# Bounded.
+
+
+@settings(deadline=None)
+@given(workers=st.integers(1, 5), bound=st.integers(1, 4), data=st.data())
+def test_nobody_is_ever_more_than_the_bound_ahead(
+    workers: int, bound: int, data: st.DataObject
+) -> None:
+    gate = Bounded(workers, bound)
+    counting = set(range(workers))
+    rounds = dict.fromkeys(counting, 0)
+    held: set[int] = set()
+    for _ in range(data.draw(st.integers(0, 120), label="events")):
+        free = sorted(counting - held)
+        if not counting:
+            break
+        assert free, "all wait for each other"
+        worker = data.draw(st.sampled_from(free), label="worker")
+        if data.draw(st.integers(0, 14), label="dice") == 0:
+            counting.discard(worker)
+            decision = gate.leave(worker)
+            assert decision.apply == ()
+        else:
+            rounds[worker] += 1
+            held.add(worker)
+            one = push(worker, rounds[worker])
+            decision = gate.push(one)
+            assert decision.apply == (one,)
+        assert decision.drop == ()
+        assert held.issuperset(decision.answer)
+        assert len(set(decision.answer)) == len(decision.answer)
+        held.difference_update(decision.answer)
+        if counting:
+            slowest = min(rounds[w] for w in counting)
+            assert all(rounds[w] - slowest <= bound for w in counting)
+            # Held is only who would otherwise be too far ahead with its next.
+            assert held == {w for w in counting if rounds[w] + 1 - slowest > bound}
+
+
+@given(workers=st.integers(1, 5), bound=st.integers(1, 3), data=st.data())
+def test_when_the_others_leave_nobody_is_held(
+    workers: int, bound: int, data: st.DataObject
+) -> None:
+    gate = Bounded(workers, bound)
+    last = data.draw(st.integers(0, workers - 1))
+    answered = 0
+    for sequence in range(1, bound + 1):
+        answered += len(gate.push(push(last, sequence)).answer)
+    for worker in range(workers):
+        if worker != last:
+            answered += len(gate.leave(worker).answer)
+    assert answered == bound
+    assert gate.push(push(last, bound + 1)).answer == (last,)

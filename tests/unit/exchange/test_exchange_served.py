@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterator
 
 import pytest
 import torch
+from served_tools import Servers, at_the_same_time, servers
 from torch import nn
 
-from paceline.exchange.base import Gradient, Post
-from paceline.exchange.gates import make_gate
+from paceline.exchange.base import Gradient, Outcome
 from paceline.exchange.replica import Replica
-from paceline.exchange.served import Served
-from paceline.server.rules import Hyper, make_rule
-from paceline.server.serve import Desk, Tally, serve
-from paceline.server.shards import cut
-from paceline.server.table import Table
-from paceline.transport.sockets import listen
+from paceline.exchange.served import LARGE, Served
+from paceline.transport.courier import Courier, Direct
+from paceline.transport.frames import HEADER_BYTES
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(60)
 
-SECRET = b"s" * 32
 SIZE = 7
 
 
@@ -32,112 +26,95 @@ class Row(nn.Module):
         self.row = nn.Parameter(torch.zeros(SIZE))
 
 
-class Servers:
-    """Some servers for workers that push in step or at once."""
-
-    def __init__(self, gate: str, workers: int, servers: int) -> None:
-        self.gate, self.workers = gate, workers
-        self.shards = tuple(cut(SIZE, servers))
-        self.tables: list[Table] = []
-        self.addresses: list[str] = []
-        self._over = threading.Event()
-        self._wake, self._poke = os.pipe()
-        self._threads = [self._start(*shard) for shard in self.shards]
-
-    def _start(self, start: int, stop: int) -> threading.Thread:
-        gate, tally = make_gate(self.gate, self.workers), Tally()
-        rule = make_rule("sgd", stop - start, Hyper())
-        grads = torch.empty(self.workers, stop - start)
-        table = Table(torch.empty(gate.places, stop - start), grads, rule)
-        desk = Desk(table, gate, grads, tally)
-        listener, address = listen("127.0.0.1:0")
-        self.tables.append(table)
-        self.addresses.append(address)
-        thread = threading.Thread(
-            target=serve,
-            args=(listener, desk, SECRET, tally, self._over.is_set, self._wake, 0.02),
-            daemon=True,
-        )
-        thread.start()
-        return thread
-
-    def worker(self, index: int) -> tuple[Served, Replica]:
-        post = Post(
-            index=index,
-            workers=self.workers,
-            rule="sgd",
-            hyper=Hyper(),
-            secret=SECRET,
-            shards=self.shards,
-            addresses=tuple(self.addresses),
-        )
-        exchange, replica = Served(post), Replica(Row())
-        exchange.start(replica)
-        return exchange, replica
-
-    def end(self) -> None:
-        assert all(thread.is_alive() for thread in self._threads)
-        self._over.set()
-        os.write(self._poke, b"x")
-        for thread in self._threads:
-            thread.join(5)
-        os.close(self._wake)
-        os.close(self._poke)
+@pytest.fixture(params=[1, 2, 3], ids=lambda count: f"{count} servers")
+def count(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
 
 
-@pytest.fixture(params=[1, 2, 3])
-def at_once(request: pytest.FixtureRequest) -> Iterator[Servers]:
-    some = Servers("at-once", 2, request.param)
-    yield some
-    some.end()
+@pytest.fixture(params=[LARGE, 1], ids=["direct", "courier"])
+def large(request: pytest.FixtureRequest) -> int:
+    """From how many parameters on a courier is used: never here, or always."""
+    return int(request.param)
 
 
-def step(exchange: Served, replica: Replica, value: float = -1.0, weight: int = 1) -> int:
+@pytest.fixture
+def at_once(count: int) -> Iterator[Servers]:
+    with servers("at-once", 2, count, size=SIZE, block=2) as some:
+        yield some
+
+
+def step(exchange: Served, replica: Replica, value: float = -1.0, weight: int = 1) -> Outcome:
     if weight:
         replica.parameters[0].grad = torch.full((SIZE,), value)
-    return exchange.step(Gradient(weight, weight, 1.0, False), lambda: 0.0).staleness
+    return exchange.step(Gradient(weight, weight, 1.0, False), lambda: 0.0)
 
 
-def test_parameters_arrive_in_the_replica(at_once: Servers) -> None:
-    one, first = at_once.worker(0)
-    two, second = at_once.worker(1)
+def test_a_courier_only_where_it_pays(at_once: Servers) -> None:
+    assert isinstance(at_once.worker(0, Row())[0]._mail, Direct)
+    assert isinstance(at_once.worker(1, Row(), large=SIZE)[0]._mail, Courier)
+
+
+def test_parameters_arrive_in_the_replica(at_once: Servers, large: int) -> None:
+    one, first = at_once.worker(0, Row(), large)
+    two, second = at_once.worker(1, Row(), large)
     step(one, first)
     assert torch.equal(first.flat, torch.ones(SIZE))
     assert torch.equal(second.flat, torch.zeros(SIZE))
-    assert step(two, second) == 1
+    assert step(two, second).staleness == 1
     assert torch.equal(second.flat, torch.full((SIZE,), 2.0))
     one.finish()
     two.finish()
     one.close()
     assert torch.equal(first.flat, torch.full((SIZE,), 2.0))
+    assert torch.equal(first.parameters[0].data, first.flat)
 
 
-def test_each_server_is_told_its_own_version() -> None:
+def test_each_block_is_told_its_own_version(large: int) -> None:
     """Servers apply at their own pace: one may be ahead of another by what is on its way."""
-    some = Servers("at-once", 2, 2)
-    exchange, replica = some.worker(0)
-    some.tables[1].version += 5  # five pushes of others have reached this one only
-    assert step(exchange, replica) == 5
-    assert step(exchange, replica) == 0
-    assert step(exchange, replica) == 0
-    some.end()
+    with servers("at-once", 2, 2, size=SIZE, block=2) as some:
+        exchange, replica = some.worker(0, Row(), large)
+        some.desks[1].windows[1].table.version += 5  # pushes of others have reached this one only
+        taken = [step(exchange, replica).staleness for _ in range(3)]
+    assert taken == [5, 0, 0]
 
 
-def test_a_worker_without_samples_takes_the_round() -> None:
-    some = Servers("all", 2, 2)
-    (one, first), (two, second) = some.worker(0), some.worker(1)
-    thread = threading.Thread(target=step, args=(one, first, -3.0))
-    thread.start()
-    step(two, second, weight=0)
-    thread.join(5)
+def test_a_worker_without_samples_takes_the_round(large: int) -> None:
+    with servers("all", 2, 2, size=SIZE, block=2) as some:
+        (one, first), (two, second) = (some.worker(w, Row(), large) for w in (0, 1))
+        at_the_same_time(lambda: step(one, first, -3.0), lambda: step(two, second, weight=0))
     assert torch.equal(second.flat, torch.full((SIZE,), 3.0))
     assert torch.equal(first.flat, second.flat)
-    some.end()
 
 
-def test_traffic_is_counted_both_ways(at_once: Servers) -> None:
-    exchange, replica = at_once.worker(0)
+def test_traffic_is_counted_both_ways(at_once: Servers, large: int) -> None:
+    exchange, replica = at_once.worker(0, Row(), large)
     sent, received = exchange.sent, exchange.received
     step(exchange, replica)
-    servers = len(at_once.shards)
-    assert exchange.sent - sent == exchange.received - received == SIZE * 4 + 56 * servers
+    frames = sum(-(-(stop - start) // 2) for start, stop in at_once.shards)
+    size = SIZE * 4 + HEADER_BYTES * frames
+    assert (exchange.sent - sent, exchange.received - received) == (size, size)
+
+
+def test_what_comes_late_is_dropped_and_said_to_be(large: int) -> None:
+    with servers("all", 2, 2, size=SIZE, block=2, backup=1) as some:
+        (one, first), (two, second) = (some.worker(w, Row(), large, backup=1) for w in (0, 1))
+        assert not step(one, first).dropped
+        assert not step(one, first).dropped
+        late = step(two, second, -100.0)
+        assert late.dropped
+        assert (late.version, late.skipped) == (2, 1)
+        assert torch.equal(second.flat, torch.full((SIZE,), 2.0))
+        assert not step(two, second).dropped
+        assert torch.equal(second.flat, torch.full((SIZE,), 3.0))
+
+
+def test_nobody_waits_for_who_has_finished(large: int) -> None:
+    with servers("all", 2, 2, size=SIZE, block=2) as some:
+        (one, first), (two, second) = (some.worker(w, Row(), large) for w in (0, 1))
+        at_the_same_time(lambda: step(one, first), lambda: step(two, second))
+        at_the_same_time(lambda: step(one, first), two.finish)
+        step(one, first)
+        one.finish()
+        at_the_same_time(one.close, two.close)
+    assert torch.equal(first.flat, torch.full((SIZE,), 3.0))
+    assert torch.equal(second.flat, first.flat)

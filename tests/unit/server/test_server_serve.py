@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import selectors
 import socket
 import subprocess
 import sys
@@ -16,12 +17,12 @@ import pytest
 import torch
 
 from paceline.errors import PeerLost, WireError
-from paceline.exchange.gates import All, AtOnce
+from paceline.exchange.gates import make_gate
 from paceline.server import connection
-from paceline.server.gate import Gate
+from paceline.server.desk import Desk
 from paceline.server.rules import Hyper, make_rule
-from paceline.server.serve import Desk, Tally, serve
-from paceline.server.table import Table
+from paceline.server.serve import serve
+from paceline.server.tally import Tally
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack, unpack
 from paceline.transport.memory import raw
@@ -34,17 +35,22 @@ SIZE = 3
 
 
 class Server:
-    def __init__(self, gate: Gate, workers: int, size: int = SIZE) -> None:
+    def __init__(self, gate: str, workers: int, size: int = SIZE, **options: int) -> None:
         self.tally = Tally()
-        slots, grads = torch.empty(gate.places, size), torch.empty(workers, size)
-        table = Table(slots, grads, make_rule("sgd", size, Hyper()))
-        desk = Desk(table, gate, grads, self.tally)
+        self.desk = Desk(
+            size,
+            workers,
+            lambda: make_gate(gate, workers),
+            lambda count: make_rule("sgd", count, Hyper()),
+            self.tally,
+            **options,
+        )
         listener, self.address = listen("127.0.0.1:0")
         self._wake, self._poke = os.pipe()
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=serve,
-            args=(listener, desk, SECRET, self.tally, self._over.is_set, self._wake, 0.02),
+            args=(listener, self.desk, SECRET, self.tally, self._over.is_set, self._wake, 0.02),
             daemon=True,
         )
         self._thread.start()
@@ -79,12 +85,12 @@ class Server:
 
 
 def take(sock: socket.socket, count: int) -> bytes:
-    got = b""
+    got = bytearray()
     while len(got) < count:
-        more = sock.recv(count - len(got))
+        more = sock.recv(min(count - len(got), 1 << 20))
         assert more, "closed too early"
         got += more
-    return got
+    return bytes(got)
 
 
 def rest(sock: socket.socket) -> bytes:
@@ -100,7 +106,7 @@ def rest(sock: socket.socket) -> bytes:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    one = Server(AtOnce(2), 2)
+    one = Server("at-once", 2)
     yield one
     assert one.alive, "the server did not survive"
     one.end()
@@ -148,7 +154,7 @@ def test_a_stranger_is_refused_before_anything_is_read(server: Server) -> None:
     fault = unpack(said[:HEADER_BYTES])
     assert fault.kind == Kind.FAULT
     assert b"does not belong" in said[HEADER_BYTES:]
-    assert server.tally.applied == 0
+    assert server.desk.applied == 0
     assert torch.equal(pull(friend, 1), torch.ones(SIZE))
 
 
@@ -206,7 +212,7 @@ def test_a_bad_frame_ends_that_connection_alone(server: Server, words: bytes) ->
     said = rest(bad)
     assert unpack(said[:HEADER_BYTES]).kind == Kind.FAULT
     assert torch.equal(pull(good, 0), torch.zeros(SIZE))
-    assert server.tally.applied == 0
+    assert server.desk.applied == 0
 
 
 def test_a_refused_line_raises_the_reason(server: Server) -> None:
@@ -225,7 +231,7 @@ def test_half_a_frame_and_then_nothing(server: Server, cut: int) -> None:
     dying.sendall(whole[:cut])
     dying.close()
     assert torch.equal(pull(good, 0), torch.zeros(SIZE))
-    assert server.tally.applied == 0
+    assert server.desk.applied == 0
 
 
 def test_a_frame_in_single_bytes_is_a_frame(server: Server) -> None:
@@ -241,7 +247,7 @@ def test_a_frame_in_single_bytes_is_a_frame(server: Server) -> None:
 def test_a_slow_reader_holds_up_nobody() -> None:
     """It asks for far more than the sockets' buffers hold, and reads none of it."""
     size = 1 << 20
-    one = Server(AtOnce(2), 2, size)
+    one = Server("at-once", 2, size, block=size)
     good, slow = one.line(), one.trusted()
     init(good, torch.zeros(size))
     for _ in range(16):
@@ -255,8 +261,78 @@ def test_a_slow_reader_holds_up_nobody() -> None:
     one.end()
 
 
+def test_a_peer_that_asks_and_never_reads_is_let_go() -> None:
+    """Its answers are kept as copies, since others go on: some of them, but not all it asks for."""
+    size = 1 << 18
+    one = Server("at-once", 2, size)
+    good, slow = one.line(), one.trusted()
+    init(good, torch.zeros(size))
+    pull(good, 0, size)
+    with contextlib.suppress(OSError):  # it may have hung up already
+        slow.sendall(pack(Frame(Kind.PULL, 1)) * 300)
+    assert pull(good, 0, size)[0] == 0
+    assert len(rest(slow)) < 30 * size * 4
+    one.end()
+
+
+def test_a_peer_that_never_stops_asking_has_its_turn_and_no_more() -> None:
+    """As many frames as the socket holds, and one look at it."""
+
+    class Count:
+        handled = 0
+
+        def target(self, frame: Frame) -> None:
+            pass
+
+        def handle(self, peer: connection.Connection, frame: Frame) -> None:
+            self.handled += 1
+
+    ours, theirs = socket.socketpair()
+    count = Count()
+    with selectors.DefaultSelector() as selector:
+        peer = connection.Connection(theirs, selector, SECRET, Tally())
+        ours.sendall(auth.answer(SECRET, take(ours, auth.NONCE_BYTES))[0])
+        ours.sendall(pack(Frame(Kind.PULL, 0)) * 500)
+        peer.ready(selectors.EVENT_READ, count)
+        assert 0 < count.handled <= connection.FRAMES
+        for _ in range(500 // connection.FRAMES + 1):
+            peer.ready(selectors.EVENT_READ, count)
+        assert count.handled == 500
+        peer.close()
+    ours.close()
+
+
+def test_an_answer_is_of_one_version_however_slowly_it_is_read() -> None:
+    """Answers of two large blocks are under way while others change both."""
+    size = 1 << 21
+    one = Server("at-once", 2, size, block=size // 2)
+    good, slow = one.line(), one.trusted()
+    for block in (0, 1):
+        half = torch.zeros(size // 2)
+        good.send(Frame(Kind.INIT, 0, block=block, length=half.nbytes), raw(half))
+    good.send(Frame(Kind.PULL, 0))  # once this is answered, the parameters are there
+    for _ in (0, 1):
+        state(good, size // 2)
+    asked = 3
+    for _ in range(asked):
+        slow.sendall(pack(Frame(Kind.PULL, 1)))
+    for sequence in range(1, 5):
+        for block in (0, 1):
+            values = torch.full((size // 2,), -1.0)
+            frame = Frame(
+                *(Kind.PUSH, 0, sequence, sequence - 1, 1.0, 1.0), block=block, length=values.nbytes
+            )
+            good.send(frame, raw(values))
+            state(good, size // 2)
+    for _ in range(2 * asked):
+        frame = unpack(take(slow, HEADER_BYTES))
+        values = torch.frombuffer(bytearray(take(slow, frame.length)), dtype=torch.float32)
+        assert set(values.unique().tolist()) == {float(frame.version)}
+    one.end()
+
+
 def test_who_waits_at_the_gate_when_it_closes_its_line_harms_nobody() -> None:
-    one = Server(All(2), 2)
+    one = Server("all", 2)
     good, gone = one.line(), one.line()
     init(good, torch.zeros(SIZE))
     pull(good, 0)
@@ -282,8 +358,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import torch
 from test_server_serve import Server, init, pull, SIZE
-from paceline.exchange.gates import AtOnce
-one = Server(AtOnce(2), 2)
+one = Server("at-once", 2)
 good = one.line()
 init(good, torch.zeros(SIZE))
 open_now = len(list(Path("/proc/self/fd").iterdir()))
@@ -320,7 +395,7 @@ def test_an_answer_of_another_length_is_refused(server: Server) -> None:
 
 
 def test_a_closed_server_is_noticed_at_once() -> None:
-    one = Server(AtOnce(1), 1)
+    one = Server("at-once", 1)
     line = one.line()
     one.end()
     with pytest.raises(PeerLost, match="server-0"):
@@ -343,4 +418,4 @@ def test_the_tally_counts_what_went_through(server: Server, eventually: Callable
     introduced = auth.NONCE_BYTES + auth.PROOF_BYTES
     eventually(lambda: server.tally.sent == introduced + line.received, 5)
     eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.sent, 5)
-    assert server.tally.applied == 1
+    assert server.desk.applied == 1

@@ -31,7 +31,8 @@ frames = st.builds(
     version=counts,
     weight=floats,
     lr=floats,
-    staleness=counts,
+    staleness=st.integers(0, 2**32 - 1),
+    block=st.integers(0, 2**32 - 1),
     length=st.integers(0, MAX_PAYLOAD),
 )
 
@@ -83,4 +84,4 @@ def test_an_absurd_length_is_refused(length: int) -> None:
 
 
 def test_a_header_has_one_length_on_every_machine() -> None:
-    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddQQ") == 56
+    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQ") == 56
