@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from paceline.exchange.base import Exchange, Gradient, Post
-from paceline.exchange.catalog import STRATEGIES
 from paceline.exchange.layout import layout
 from paceline.exchange.replica import Replica
 from paceline.exchange.shared_async import SharedAsync
@@ -19,6 +19,7 @@ from paceline.exchange.shared_sync import SharedSync
 from paceline.server.catalog import LAYERWISE, RULES, STATES
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import cut
+from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.board import size_board
 
@@ -40,11 +41,18 @@ class Place:
     """Shared memory for some workers, all of them in this process."""
 
     def __init__(
-        self, strategy: str, workers: int, servers: int, rule: str = "sgd", layers: int = 1
+        self,
+        strategy: str,
+        workers: int,
+        servers: int = 1,
+        rule: str = "sgd",
+        layers: int = 1,
+        **options: Any,
     ) -> None:
         self.workers, self.rule = workers, rule
         self.shards = tuple(cut(SIZE, servers))
-        self.need = layout(STRATEGIES[strategy], workers, servers, rule, layers)
+        self.spec = RunSpec(strategy=strategy, workers=workers, optimizer=rule, **options)
+        self.need = layout(self.spec, servers, layers)
         self._fds: list[int] = []
         self.board = self._segment()
         size_board(self.board, self.need.board)
@@ -73,6 +81,9 @@ class Place:
                 params=params,
                 grads=grads,
                 state=state,
+                bound=self.spec.bound or 0,
+                backup=self.spec.backup,
+                damp_stale=self.spec.damp_stale,
             )
             for index in range(self.workers)
         ]
@@ -86,8 +97,8 @@ class Place:
 def place() -> Iterator[Callable[..., Place]]:
     made: list[Place] = []
 
-    def make(*how: object) -> Place:
-        made.append(Place(*how))  # type: ignore[arg-type]
+    def make(*how: Any, **options: Any) -> Place:
+        made.append(Place(*how, **options))
         return made[-1]
 
     yield make
@@ -145,7 +156,7 @@ def test_in_step_workers_leave_at_different_rounds(
     servers: int, steps: tuple[int, ...], place: Callable[..., Place]
 ) -> None:
     for replica in in_step(place("ps-sync", 3, servers), steps):
-        torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps))))
+        torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps), 0.0)))
 
 
 @pytest.mark.parametrize("rule", sorted(LAYERWISE))

@@ -74,12 +74,13 @@ def test_every_fault_at_once() -> None:
 
 
 FAULTY: list[tuple[dict[str, Any], str]] = [
-    ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, independent"),
+    ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, hogwild"),
     ({"strategy": "single", "workers": 2}, "strategy 'single' has one worker"),
     ({"strategy": "allreduce", "workers": 2, "servers": 1}, "'allreduce' has no servers"),
     ({"strategy": "single", "transport": "tcp"}, "has no choice of it"),
     ({"strategy": "ps-sync", "transport": "rdma"}, "must be one of auto, shm or tcp"),
-    ({"strategy": "ps-sync", "port": 5000}, "only servers on --transport tcp"),
+    ({"strategy": "ps-sync", "transport": "shm", "port": 5000}, "use --transport tcp"),
+    ({"strategy": "allreduce", "port": 5000}, "'allreduce' has no servers that listen"),
     ({"strategy": "ps-async", "servers": 2, "optimizer": "lars"}, "use --servers 1"),
     (
         {"strategy": "ps-sync", "servers": 2, "transport": "tcp", "optimizer": "lamb"},
