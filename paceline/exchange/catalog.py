@@ -28,6 +28,14 @@ class Strategy:
     def served(self) -> bool:
         return bool(self.gate)
 
+    @property
+    def own_rule(self) -> bool:
+        """Whether each worker applies gradients to parameters of its own.
+
+        Then a loop of the user's keeps its optimizer; otherwise a rule of ours takes its place.
+        """
+        return not self.gate and self.name != "hogwild"
+
 
 _SERVED = ("servers", "port", "codec", "tls")
 

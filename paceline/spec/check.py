@@ -86,6 +86,12 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         "several servers have only with --strategy ps-sync --transport shm; use --servers 1.",
     )
     check(
+        "servers backup transport",
+        (spec.servers or 1) > 1 and spec.backup > 0 and spec.transport == "shm",
+        f"--servers {spec.servers}: with --backup over shared memory whoever closes a round is its "
+        "one server; use --servers 1 or --transport tcp.",
+    )
+    check(
         "backup workers",
         spec.backup > 0 and spec.backup >= spec.workers,
         f"--backup {spec.backup}: a round needs at least one of {spec.workers} workers; "
