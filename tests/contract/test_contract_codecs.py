@@ -38,9 +38,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("strategy", ["ps-sync", "ps-async", "ssp"])
-def test_smaller_gradients_train_as_well(
-    strategy: str, codec: str, plain: Any, runs: Path
-) -> None:
+def test_smaller_gradients_train_as_well(strategy: str, codec: str, plain: Any, runs: Path) -> None:
     run, whole = trained(runs, strategy=strategy, codec=codec), plain(strategy)
     assert run.quality["accuracy"] == pytest.approx(whole.quality["accuracy"], abs=0.13)
     ratio, error = CODECS[codec]
