@@ -80,6 +80,15 @@ class Wide(nn.Module):
         self.weights = nn.Parameter(torch.zeros(1001))
 
 
+class Wider(nn.Module):
+    """Several blocks, sent while backward makes the others; two parameters share one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(700_001))
+        self.more = nn.Parameter(torch.zeros(500_000))
+
+
 class Counting(paceline.Task):
     """Every gradient is −1 everywhere: with rate 1, the parameters count the updates.
 
@@ -120,3 +129,13 @@ class Lagging(Counting):
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         time.sleep(self.seconds if role() == self.slow else self.others)
         return super().loss(model, batch)
+
+
+class CountingMuch(Counting):
+    """Counts in a model that is large enough to be sent in blocks."""
+
+    def model(self) -> nn.Module:
+        return Wider()
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        return -(model.weights.sum() + model.more.sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from contract_tasks import Absent, Counting, Lagging, Net
+from contract_tasks import Absent, Counting, CountingMuch, Lagging, Net
 
 import paceline
 from paceline.data.sampler import Order, slices
@@ -129,6 +129,24 @@ def test_several_servers_decide_for_themselves(runs: Path) -> None:
     assert run.summary["spec"]["transport"] == "tcp"
     assert [server["steps"] for server in roles_of(run, "server").values()] == [40] * 3
     assert torch.equal(run.parameters()["weights"], torch.full((1001,), 40.0))
+
+
+@transports
+def test_in_blocks(transport: str, runs: Path) -> None:
+    """Over TCP each block closes its own rounds, while backward makes the others."""
+    run = paceline.fit(
+        CountingMuch(120),
+        strategy="ps-sync",
+        workers=3,
+        backup=1,
+        transport=transport,
+        epochs=1,
+        evaluate="never",
+        out=runs,
+    )
+    for value in run.parameters().values():
+        assert torch.equal(value, torch.full_like(value, 10.0))
+    assert roles_of(run, "server")["server-0"]["steps"] == 10
 
 
 @transports

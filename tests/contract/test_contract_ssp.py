@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from contract_tasks import Counting, Lagging
+from contract_tasks import Counting, CountingMuch, Lagging
 
 import paceline
 from paceline.store.steps import read_steps
@@ -85,3 +85,22 @@ def test_four_workers_and_an_uneven_tail(transport: str, runs: Path) -> None:
     assert run.summary["spec"]["bound"] == 3
     assert torch.equal(run.parameters()["weights"], torch.full((1001,), 3 * 26.0))
     assert too_far(steps_of(run), 3) == 0
+
+
+@pytest.mark.parametrize("codec", ["none", "int8"])
+def test_in_blocks(codec: str, runs: Path) -> None:
+    """Each block has a gate of its own; a gradient of equal numbers loses nothing to the codec."""
+    run = paceline.fit(
+        CountingMuch(120),
+        strategy="ssp",
+        workers=3,
+        bound=1,
+        transport="tcp",
+        codec=codec,
+        epochs=1,
+        evaluate="never",
+        out=runs,
+    )
+    for value in run.parameters().values():
+        assert torch.equal(value, torch.full_like(value, 30.0))
+    assert too_far(steps_of(run), 1) == 0
