@@ -52,6 +52,7 @@ class SharedBackup(Exchange):
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
         self._take()
+        self._round = 0  # its first samples are the first round's, even if that is over by now
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()

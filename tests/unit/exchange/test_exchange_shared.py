@@ -319,6 +319,18 @@ def test_backup_what_is_late_is_dropped_and_what_was_missed_is_told(
     assert [hosted.applied for hosted in one.hosted()] == [5]
 
 
+def test_backup_who_starts_late_has_missed_rounds(place: Callable[..., Place]) -> None:
+    posts = place("ps-sync", 2, backup=1).posts()
+    (one, first), (two, second) = [(SharedBackup(post), Replica(Row())) for post in posts]
+    one.start(first)
+    for _ in range(3):
+        push(one, first, -1.0)
+    two.start(second)
+    outcome = push(two, second, -100.0)
+    assert (outcome.dropped, outcome.skipped, outcome.version) == (True, 2, 3)
+    assert torch.equal(second.flat, torch.full((SIZE,), 3.0))
+
+
 @pytest.mark.parametrize("rule", ["momentum", "adam", "lars"])
 def test_backup_whoever_closes_a_round_has_the_rules_memory(
     rule: str, place: Callable[..., Place]
