@@ -34,6 +34,14 @@ class Strategy:
         averages = "sync_every" in self.options  # of parameters, after updates of each one's own
         return self.shared and self.samples == "slices" and not averages
 
+    @property
+    def own_rule(self) -> bool:
+        """Whether each worker applies gradients to parameters of its own.
+
+        Then a loop of the user's keeps its optimizer; otherwise a rule of ours takes its place.
+        """
+        return not self.gate and self.name != "hogwild"
+
 
 _SERVED = ("servers", "port", "codec", "tls")
 

@@ -14,7 +14,8 @@ GONE = 2**62  # a round nobody waits for
 class All:
     """A round closes when every worker that still counts has pushed, or all but `backup` of them.
 
-    What comes for a round that was closed is dropped.
+    What comes for a round that was closed is dropped. What comes for a later one is kept for it:
+    another block had closed this one without that worker, so enough others are on their way here.
     """
 
     holds = True
@@ -37,13 +38,12 @@ class All:
         return self._close()
 
     def _close(self) -> Decision:
-        waiting = self._pushed.keys()
-        missing = self._counting - waiting
+        missing = self._counting - self._pushed.keys()
+        waiting = [w for w, push in self._pushed.items() if push.version == self._round]
         if not waiting or (missing and len(waiting) < self._enough):
             return WAIT
         # In the order of workers, so that the sum does not depend on who came first.
-        pushes = tuple(self._pushed[w] for w in sorted(waiting))
-        self._pushed = {}
+        pushes = tuple(self._pushed.pop(w) for w in sorted(waiting))
         self._round += 1
         return Decision(pushes, tuple(p.worker for p in pushes))
 

@@ -27,6 +27,8 @@ class Local(Exchange):
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
+        if not gradient.weight:  # none of a short last batch: no gradient, hence no update
+            return self._outcome(began, gradient)
         self._version += 1
         if self._post.apply is not None:
             self._post.apply()

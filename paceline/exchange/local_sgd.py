@@ -97,3 +97,4 @@ class LocalSgd(Exchange):
 
     def close(self) -> None:
         self._outer.close()
+        self._replica.flat.copy_(self._drift.flat)  # others may have averaged since

@@ -158,7 +158,8 @@ class Served(Exchange):
             Kind.PUSH,
             self._post.index,
             self._sequence,
-            self._versions[block.server, block.number],
+            # With backup workers a push is for a round; blocks may differ in which they are at.
+            self._round if self._post.backup else self._versions[block.server, block.number],
             float(gradient.weight),
             gradient.lr,
             block=block.number,

@@ -25,7 +25,7 @@ ROUND = 1  # the word that counts closed rounds; 0 says that there are parameter
 
 
 class SharedBackup(Exchange):
-    """The board has, a word each: ready, rounds; arrived and weight a worker."""
+    """The board has, a word each: ready, rounds; arrived, weight and rate a worker."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -36,9 +36,9 @@ class SharedBackup(Exchange):
         self._grads = post.grads
         self._arrived = range(2, 2 + post.workers)
         self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
-        self._board = Board(post.board, self._weights.stop, post.spin)
+        self._rates = range(self._weights.stop, self._weights.stop + post.workers)
+        self._board = Board(post.board, self._rates.stop, post.spin)
         self._round = 0
-        self._lr = 0.0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
@@ -52,18 +52,19 @@ class SharedBackup(Exchange):
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
         self._take()
+        self._round = 0  # its first samples are the first round's, even if that is over by now
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         words, mine = self._board.words, self._post.index
-        now, self._lr = self._round, gradient.lr
-        updated = 0.0
+        now, updated = self._round, 0.0
         if gradient.weight:
             self._replica.gather(self._grads[mine])
         with self._board.owning(0):
             late = words[ROUND] != now
             if not late:
                 words[self._weights[mine]] = gradient.weight
+                self._board.reals[self._rates[mine]] = gradient.lr
                 words[self._arrived[mine]] = now + 1
                 updated = self._close_round()
         elsewhere = 0.0
@@ -98,7 +99,8 @@ class SharedBackup(Exchange):
             return 0.0
         began = time.perf_counter()
         self._table.current, self._table.version = now % 2, now
-        self._table.apply(pushes, self._lr, (now + 1) % 2)
+        lr = self._board.reals[self._rates[pushes[0][0]]]
+        self._table.apply(pushes, lr, (now + 1) % 2)
         self._board.post(ROUND, now + 1)
         seconds = time.perf_counter() - began
         self._update += seconds

@@ -29,7 +29,7 @@ LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few
 
 
 class SharedSync(Exchange):
-    """The board has, a word each: ready; arrived and weight a worker; applied a shard.
+    """The board has, a word each: ready; arrived, weight and rate a worker; applied a shard.
 
     For layer-wise rules it also has: measured a shard; two squared norms a shard and layer.
     """
@@ -44,12 +44,12 @@ class SharedSync(Exchange):
         self._grad = post.grads[post.index]
         self._arrived = range(1, 1 + post.workers)
         self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
-        self._applied = range(self._weights.stop, self._weights.stop + len(post.shards))
+        self._rates = range(self._weights.stop, self._weights.stop + post.workers)
+        self._applied = range(self._rates.stop, self._rates.stop + len(post.shards))
         self._measured = range(self._applied.stop, self._applied.stop + len(post.shards))
         self._fd = post.board
         self._cuts_layers = post.rule in LAYERWISE and len(post.shards) > 1
         self._round = 0
-        self._lr = 0.0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
@@ -97,8 +97,8 @@ class SharedSync(Exchange):
         elif gradient.weight:
             self._replica.gather(self._grad)
         self._round += 1
-        self._lr = gradient.lr
         self._board.words[self._weights[self._post.index]] = gradient.weight
+        self._board.reals[self._rates[self._post.index]] = gradient.lr
         self._board.post(self._arrived[self._post.index], self._round)
         # Whoever comes last applies at once; whoever comes early has time for something else.
         elsewhere = 0.0 if self._complete() else meanwhile()
@@ -167,8 +167,9 @@ class SharedSync(Exchange):
         if self._cuts_layers:
             agreeing = self._agree(pushes)
             waited, here = waited + agreeing, here + agreeing
+        lr = board.reals[self._rates[pushes[0][0]]]  # who serves may have left rates ago
         for index, table in self._own.items():
-            table.apply(pushes, self._lr, 0)
+            table.apply(pushes, lr, 0)
             board.post(self._applied[index], self._round)
         done = now()
         self._update += done - here

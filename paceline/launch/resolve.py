@@ -88,7 +88,8 @@ def _transport(spec: RunSpec) -> str:
             raise SpecError(["--transport shm: this system has no memfd; use --transport tcp."])
         return spec.transport
     sent = spec.codec != "none" or spec.tls or spec.port
-    return "shm" if memory.available() and not sent else "tcp"
+    several = spec.backup and (spec.servers or 1) > 1  # over shared memory it has one alone
+    return "shm" if memory.available() and not sent and not several else "tcp"
 
 
 def check_memory(floats: int) -> None:

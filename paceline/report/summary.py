@@ -198,7 +198,8 @@ def _staleness(steps: Steps | None) -> dict[str, Any] | None:
 
 def _parts(records: _Records, roles: list[dict[str, Any]]) -> Parts:
     kind = records.spec.kind
-    in_rounds = kind.samples == "slices" and kind.shared
+    # A worker that a round went without has other rounds at the same number of steps.
+    in_rounds = kind.samples == "slices" and kind.shared and not records.spec.backup
     busy = [role["cpu_pct"] / 100 for role in roles if role["cpu_pct"] is not None]
     return Parts(
         phases={role["role"]: role["phases"] for role in roles if role["role"] in records.steps},

@@ -64,7 +64,8 @@ class Window:
         """Refuse a push that cannot be, before a byte of it takes another's place."""
         if not self.ready:
             raise WireError("a gradient came before there were parameters.")
-        if frame.version > self.table.version:
+        ahead = self.gate.holds and not self.gate.steady  # of this block, not of all
+        if frame.version > self.table.version and not ahead:
             raise WireError("a gradient names a version that there is not yet.")
         if not (0 <= frame.weight <= MOST and abs(frame.lr) <= MOST):  # nor is NaN
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")

@@ -85,9 +85,16 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         f"--servers {spec.servers}: rule '{spec.optimizer}' needs the norms of whole layers, which "
         "several servers have only with --strategy ps-sync --transport shm; use --servers 1.",
     )
+    backed = spec.backup > 0 and "backup" in kind.options
+    check(
+        "servers backup transport",
+        backed and (spec.servers or 1) > 1 and spec.transport == "shm",
+        f"--servers {spec.servers}: with --backup over shared memory whoever closes a round is its "
+        "one server; use --servers 1 or --transport tcp.",
+    )
     check(
         "backup workers",
-        spec.backup > 0 and spec.backup >= spec.workers,
+        backed and spec.backup >= spec.workers,
         f"--backup {spec.backup}: a round needs at least one of {spec.workers} workers; "
         f"use at most --backup {spec.workers - 1}.",
     )

@@ -45,6 +45,7 @@ class Board:
         self._area = mmap.mmap(fd, 2 * words * WORD)
         self._asleep = words  # as many words more: whether somebody may sleep on a word
         self.words = memoryview(self._area).cast("q")
+        self.reals = memoryview(self._area).cast("d")  # the same words, as float64 numbers
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._area))
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long

@@ -86,7 +86,7 @@ class OwnLoop:
         self._own_step = optimizer.step
         self.replica = Replica(model)
         self._meeting = Meeting(spec, self._index)
-        rule, hyper = rule_of(optimizer) if spec.kind.served else ("sgd", {})
+        rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(
             parameters=self.replica.size,
             layers=self.replica.layers,
@@ -138,6 +138,8 @@ class OwnLoop:
         waited = self.loader.take_waited() if self.loader else 0.0
         count = self.loader.last_batch if self.loader else 0
         epoch = self.loader.epoch if self.loader else 0
+        if self.loader:
+            self.loader.skip(outcome.skipped)
         lot = Lot(no_rows(count), count, epoch, last=False)
         loss = float(value) if value is not None else float("nan")
         self.reporter.step(lot, loss, waited, arrived - self._began - waited, arrived, outcome)

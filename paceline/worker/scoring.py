@@ -53,7 +53,7 @@ class WorkerScorer(Scorer):
         self._index = index
         self._workers = spec.workers
         self._shared = spec.kind.shared
-        self._in_step = spec.kind.shared and spec.kind.samples == "slices"
+        self._in_step = in_step(spec)
         self._each_epoch = spec.evaluate == "epoch" and not spec.evaluator
         self._at_end = spec.evaluate != "never"
 
@@ -68,6 +68,16 @@ class WorkerScorer(Scorer):
     def _tell(self, step: int, epoch: int, *, together: bool, final: bool) -> None:
         part, parts = (self._index, self._workers) if together else (0, 1)
         self.tell(step, epoch, part=part, parts=parts, final=final)
+
+
+def in_step(spec: RunSpec) -> bool:
+    """Whether workers have the same parameters at the end of each epoch, not only of the run."""
+    return (
+        spec.kind.shared
+        and spec.kind.samples == "slices"
+        and spec.strategy != "local-sgd"
+        and not spec.backup
+    )
 
 
 def score(

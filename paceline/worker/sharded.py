@@ -38,6 +38,7 @@ class Sharded:
             worker_init_fn=loader.worker_init_fn,
         )
         self._waited = 0.0
+        self._skip = 0
         self.dataset = loader.dataset
         self.batch_size = loader.batch_size
         self.epoch = -1
@@ -52,9 +53,17 @@ class Sharded:
         began = time.monotonic()
         for batch in self._loader:
             self._waited += time.monotonic() - began
+            began = time.monotonic()
+            if self._skip:
+                self._skip -= 1
+                continue
             self.last_batch = _count(batch)
             yield batch
             began = time.monotonic()
+
+    def skip(self, count: int) -> None:
+        """Leave out the batches of rounds that were closed without this worker."""
+        self._skip += count
 
     def take_waited(self) -> float:
         """Seconds spent waiting for batches since last asked."""

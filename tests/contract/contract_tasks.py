@@ -50,10 +50,43 @@ class SlowNormed(Slow):
         return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 3))
 
 
+def role() -> str:
+    """Which role this process is: its standard error goes to that role's log."""
+    return Path("/proc/self/fd/2").readlink().stem
+
+
+class Absent(Net):
+    """One worker comes to its first round only when the others have had all of theirs."""
+
+    def __init__(self, samples: int, absent: str, rounds: int, folder: Path, others: int) -> None:
+        super().__init__(samples)
+        self.absent, self.rounds, self.folder, self.others = absent, rounds, folder, others
+        self.taken = 0
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        self.taken += 1
+        if role() == self.absent:
+            while len(list(self.folder.iterdir())) < self.others:
+                time.sleep(0.01)
+            time.sleep(0.5)  # they have begun their last round, not ended it
+        elif self.taken == self.rounds:
+            (self.folder / role()).touch()
+        return super().loss(model, batch)
+
+
 class Wide(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(1001))
+
+
+class Wider(nn.Module):
+    """Several blocks, sent while backward makes the others; two parameters share one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(700_001))
+        self.more = nn.Parameter(torch.zeros(500_000))
 
 
 class Counting(paceline.Task):
@@ -84,3 +117,25 @@ class Counting(paceline.Task):
 
     def metrics(self, model: nn.Module, batch: Any) -> dict[str, Tensor | float]:
         return {"updates": model.weights.mean()}
+
+
+class Lagging(Counting):
+    """Counts, and one worker takes its time."""
+
+    def __init__(self, samples: int, slow: str, seconds: float, others: float = 0.002) -> None:
+        super().__init__(samples)
+        self.slow, self.seconds, self.others = slow, seconds, others
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        time.sleep(self.seconds if role() == self.slow else self.others)
+        return super().loss(model, batch)
+
+
+class CountingMuch(Counting):
+    """Counts in a model that is large enough to be sent in blocks."""
+
+    def model(self) -> nn.Module:
+        return Wider()
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        return -(model.weights.sum() + model.more.sum())

@@ -32,6 +32,20 @@ CREWS: dict[str, dict[str, Any]] = {
         for transport in ("shm", "tcp")
     },
 }
+# The relatives of those: the same roles, another exchange.
+RELATIVES: dict[str, dict[str, Any]] = {
+    "hogwild": {"strategy": "hogwild", "workers": 2},
+    **{
+        f"{name}-{transport}": {**crew, "transport": transport}
+        for transport in ("shm", "tcp")
+        for name, crew in (
+            ("ssp", {"strategy": "ssp", "workers": 2, "servers": 2, "bound": 2}),
+            ("backup", {"strategy": "ps-sync", "workers": 3, "backup": 1}),
+            ("local-sgd", {"strategy": "local-sgd", "workers": 2, "sync_every": 4}),
+        )
+    },
+}
+ALL = CREWS | RELATIVES
 
 
 def task(name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import CREWS, ENDS_WITHIN, alive, flags, harm, kill, parent, task
+from faults_tools import ALL, CREWS, ENDS_WITHIN, alive, flags, harm, kill, parent, task
 
 import paceline
 from paceline.errors import RoleDied, RunFailed
@@ -22,11 +22,11 @@ pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 LONG = ("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end")
 
 VICTIMS = [
-    *[(crew, role) for crew in CREWS if crew != "single" for role in ("worker-0", "worker-1")],
+    *[(crew, role) for crew in ALL if crew != "single" for role in ("worker-0", "worker-1")],
     *[(crew, "evaluator") for crew in CREWS],
     *[
         (crew, role)
-        for crew in ("ps-sync-tcp", "ps-async-tcp")
+        for crew in ("ps-sync-tcp", "ps-async-tcp", "ssp-tcp")
         for role in ("server-0", "server-1")
     ],
 ]
@@ -36,7 +36,7 @@ VICTIMS = [
 def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Path) -> None:
     with harm(runs, kill(role), role) as watch, pytest.raises(RoleDied) as died:
         paceline.fit(
-            task("Patient"), epochs=100000, evaluator=role == "evaluator", out=runs, **CREWS[crew]
+            task("Patient"), epochs=100000, evaluator=role == "evaluator", out=runs, **ALL[crew]
         )
     assert watch.ended_within < ENDS_WITHIN
     assert not alive([*watch.pids.values()])

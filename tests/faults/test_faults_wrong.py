@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import CREWS, FAULTY, flags, task
+from faults_tools import ALL, CREWS, FAULTY, flags, task
 
 import paceline
 from paceline.errors import DataError, PacelineError, RequestError, RoleDied, RunFailed, StoreError
@@ -42,10 +42,10 @@ def line_of(text: str) -> int:
 # Tasks.
 
 
-@pytest.mark.parametrize("crew", [crew for crew in CREWS if crew != "single"])
+@pytest.mark.parametrize("crew", [crew for crew in ALL if crew != "single"])
 def test_a_task_that_raises_in_one_worker(crew: str, runs: Path) -> None:
     with pytest.raises(RoleDied) as died:
-        paceline.fit(task("RaisesInOne"), epochs=1000, out=runs, **CREWS[crew])
+        paceline.fit(task("RaisesInOne"), epochs=1000, out=runs, **ALL[crew])
     told = str(died.value)
     assert told.startswith("worker-1 ")
     assert "ZeroDivisionError: the twentieth batch is cursed" in told

@@ -35,7 +35,7 @@ post = Post(index=index, workers=2, rule="sgd", hyper=Hyper(), meeting=f"127.0.0
 model = nn.Linear(3, 1, bias=False)
 nn.init.constant_(model.weight, float(index))
 replica = Replica(model)
-exchange = AllReduce(post)
+exchange = AllReduce(post, summed=True)
 exchange.start(replica)
 assert torch.equal(replica.flat, torch.zeros(3)), "worker-0's parameters are everybody's"
 steps = 0

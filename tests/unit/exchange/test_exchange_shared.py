@@ -5,20 +5,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from paceline.exchange.base import Exchange, Gradient, Post
-from paceline.exchange.catalog import STRATEGIES
+from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.hogwild import Hogwild
 from paceline.exchange.layout import layout
+from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
 from paceline.exchange.shared_async import SharedAsync
+from paceline.exchange.shared_backup import SharedBackup
 from paceline.exchange.shared_sync import SharedSync
 from paceline.server.catalog import LAYERWISE, RULES, STATES
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import cut
+from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.board import size_board
 
@@ -40,11 +44,18 @@ class Place:
     """Shared memory for some workers, all of them in this process."""
 
     def __init__(
-        self, strategy: str, workers: int, servers: int, rule: str = "sgd", layers: int = 1
+        self,
+        strategy: str,
+        workers: int,
+        servers: int = 1,
+        rule: str = "sgd",
+        layers: int = 1,
+        **options: Any,
     ) -> None:
         self.workers, self.rule = workers, rule
         self.shards = tuple(cut(SIZE, servers))
-        self.need = layout(STRATEGIES[strategy], workers, servers, rule, layers)
+        self.spec = RunSpec(strategy=strategy, workers=workers, optimizer=rule, **options)
+        self.need = layout(self.spec, servers, layers)
         self._fds: list[int] = []
         self.board = self._segment()
         size_board(self.board, self.need.board)
@@ -73,6 +84,9 @@ class Place:
                 params=params,
                 grads=grads,
                 state=state,
+                bound=self.spec.bound or 0,
+                backup=self.spec.backup,
+                damp_stale=self.spec.damp_stale,
             )
             for index in range(self.workers)
         ]
@@ -86,8 +100,8 @@ class Place:
 def place() -> Iterator[Callable[..., Place]]:
     made: list[Place] = []
 
-    def make(*how: object) -> Place:
-        made.append(Place(*how))  # type: ignore[arg-type]
+    def make(*how: Any, **options: Any) -> Place:
+        made.append(Place(*how, **options))
         return made[-1]
 
     yield make
@@ -95,10 +109,10 @@ def place() -> Iterator[Callable[..., Place]]:
         one.close()
 
 
-def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) -> None:
+def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) -> Outcome:
     if weight:
         replica.parameters[0].grad = torch.full((SIZE,), value)
-    exchange.step(Gradient(weight, 0, 1.0, False), lambda: 0.0)
+    return exchange.step(Gradient(weight, 0, 1.0, False), lambda: 0.0)
 
 
 def in_step(place: Place, steps: tuple[int, ...]) -> list[Replica]:
@@ -234,3 +248,141 @@ def test_every_rule_says_how_much_it_keeps() -> None:
     assert STATES.keys() == RULES.keys()
     for name, states in STATES.items():
         assert make_rule(name, 3, Hyper()).state.shape == (states, 3)
+
+
+# Those who do not wait for all.
+
+
+def started(kind: type[Exchange], place: Place) -> list[tuple[Exchange, Replica]]:
+    workers = []
+    for post in place.posts():
+        exchange, replica = kind(post), Replica(Row())  # type: ignore[call-arg]
+        exchange.start(replica)
+        workers.append((exchange, replica))
+    return workers
+
+
+@pytest.mark.parametrize("damp", [False, True])
+@pytest.mark.parametrize(("strategy", "kind"), [("ps-async", SharedAsync), ("hogwild", Hogwild)])
+def test_a_stale_gradient_counts_for_less_if_asked(
+    strategy: str, kind: type[Exchange], damp: bool, place: Callable[..., Place]
+) -> None:
+    """The first pushes four times; then the second, of the parameters from before."""
+    (one, first), (two, second) = started(kind, place(strategy, 2, damp_stale=damp))
+    for _ in range(4):
+        assert push(one, first, -1.0).staleness == 0
+    assert push(two, second, -1.0).staleness == 4
+    assert torch.equal(second.flat, torch.full((SIZE,), 4.25 if damp else 5.0))
+    assert push(two, second, -1.0).staleness == 0
+
+
+def test_bounded_whoever_is_too_far_ahead_waits(place: Callable[..., Place]) -> None:
+    (one, first), (two, second) = started(SharedAsync, place("ssp", 2, bound=2))
+    push(one, first, -1.0)  # the slowest has taken none: one more may begin
+    ahead = threading.Thread(target=push, args=(one, first, -1.0), daemon=True)
+    ahead.start()
+    ahead.join(0.3)
+    assert ahead.is_alive()
+    push(two, second, -1.0)
+    ahead.join(10)
+    assert not ahead.is_alive()
+    assert torch.equal(first.flat, torch.full((SIZE,), 3.0))  # with what came meanwhile
+    two.finish()
+    for _ in range(5):  # nobody waits for one that has left
+        push(one, first, -1.0)
+    one.finish()
+    for exchange, replica in ((one, first), (two, second)):
+        exchange.close()
+        assert torch.equal(replica.flat, torch.full((SIZE,), 8.0))
+
+
+def test_backup_what_is_late_is_dropped_and_what_was_missed_is_told(
+    place: Callable[..., Place],
+) -> None:
+    (one, first), (two, second) = started(SharedBackup, place("ps-sync", 2, backup=1))
+    for _ in range(3):
+        outcome = push(one, first, -1.0)
+        assert (outcome.dropped, outcome.skipped) == (False, 0)
+    outcome = push(two, second, -100.0)  # of round 1, which closed long ago
+    assert (outcome.dropped, outcome.skipped, outcome.version) == (True, 2, 3)
+    assert torch.equal(second.flat, torch.full((SIZE,), 3.0))
+    outcome = push(two, second, -2.0)  # of round 4, before the other
+    assert (outcome.dropped, outcome.skipped, outcome.version) == (False, 0, 4)
+    outcome = push(one, first, -100.0)
+    assert (outcome.dropped, outcome.skipped, outcome.version) == (True, 0, 4)
+    outcome = push(one, first, 0.0, weight=0)  # nothing to give is a round all the same
+    assert (outcome.dropped, outcome.version) == (False, 5)
+    for exchange, replica in ((one, first), (two, second)):
+        exchange.finish()
+        exchange.close()
+        assert torch.equal(replica.flat, torch.full((SIZE,), 5.0))
+    assert [hosted.applied for hosted in one.hosted()] == [5]
+
+
+def test_backup_who_starts_late_has_missed_rounds(place: Callable[..., Place]) -> None:
+    posts = place("ps-sync", 2, backup=1).posts()
+    (one, first), (two, second) = [(SharedBackup(post), Replica(Row())) for post in posts]
+    one.start(first)
+    for _ in range(3):
+        push(one, first, -1.0)
+    two.start(second)
+    outcome = push(two, second, -100.0)
+    assert (outcome.dropped, outcome.skipped, outcome.version) == (True, 2, 3)
+    assert torch.equal(second.flat, torch.full((SIZE,), 3.0))
+
+
+@pytest.mark.parametrize("rule", ["momentum", "adam", "lars"])
+def test_backup_whoever_closes_a_round_has_the_rules_memory(
+    rule: str, place: Callable[..., Place]
+) -> None:
+    """Two workers in turn, each late once in between."""
+    (one, first), (two, second) = started(SharedBackup, place("ps-sync", 2, 1, rule, backup=1))
+    lone, values = make_rule(rule, SIZE, Hyper()), torch.zeros(SIZE)
+    values += 1.0
+    for replica in (first, second):
+        replica.flat.fill_(1.0)
+    for t in range(1, 7):
+        exchange, replica = ((one, first), (two, second))[t % 2]
+        other, its = ((two, second), (one, first))[t % 2]
+        push(exchange, replica, float(t))
+        lone.update([(values, values, torch.full((SIZE,), float(t)), slice(0, SIZE))], 1.0, t)
+        assert push(other, its, 100.0).dropped
+        torch.testing.assert_close(replica.flat, values)
+        torch.testing.assert_close(its.flat, values)
+
+
+@pytest.mark.parametrize("steps", [(4, 4), (2, 7), (7, 2), (0, 3)], ids=str)
+def test_local_sgd_all_end_on_the_last_average(
+    steps: tuple[int, int], place: Callable[..., Place]
+) -> None:
+    """Averaged every two steps: who leaves early has in the end what the others made of it."""
+    replicas = [Replica(Row()), Replica(Row())]
+    shared = place("local-sgd", 2, 2, sync_every=2)
+    spec = shared.spec
+
+    def work(post: Post, count: int) -> None:
+        exchange, replica = make_exchange(spec, post), replicas[post.index]
+        exchange.start(replica)
+        for _ in range(count):
+            push(exchange, replica, -(post.index + 1.0))
+        exchange.finish()
+        ended.wait(10)
+        exchange.close()
+
+    ended = threading.Barrier(2)
+    threads = [
+        threading.Thread(target=work, args=(post, count), daemon=True)
+        for post, count in zip(shared.posts(), steps, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    # A round's drifts, weighed by the steps behind them.
+    total = 0.0
+    for begin in range(0, max(steps), 2):
+        took = [min(2, max(0, count - begin)) for count in steps]
+        total += sum(n * n * (w + 1.0) for w, n in enumerate(took)) / sum(took)
+    for replica in replicas:
+        torch.testing.assert_close(replica.flat, torch.full((SIZE,), total))

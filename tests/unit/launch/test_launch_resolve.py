@@ -92,6 +92,28 @@ def test_auto_takes_shared_memory_where_there_is_some() -> None:
     assert resolved(strategy="ps-sync", workers=2).transport == "shm"
 
 
+@pytest.mark.parametrize("sent", [{"port": 7000}, {"codec": "bf16"}])
+def test_auto_is_tcp_where_something_is_to_be_sent(sent: dict[str, Any]) -> None:
+    assert resolved(strategy="ps-sync", workers=2, **sent).transport == "tcp"
+
+
+def test_backup_over_shared_memory_has_one_server() -> None:
+    large, how = facts(parameters=LARGE), {"strategy": "ps-sync", "workers": 3, "backup": 1}
+    spec = resolved(large, **how)
+    assert (spec.transport, spec.servers) == ("shm", 1)
+    spec = resolved(large, servers=2, **how)
+    assert (spec.transport, spec.servers) == ("tcp", 2)
+
+
+def test_what_a_strategy_needs_is_filled_in() -> None:
+    assert resolved(strategy="ssp", workers=2).bound == 3
+    assert resolved(strategy="ssp", workers=2, bound=1).bound == 1
+    assert resolved(strategy="ps-async", workers=2).bound is None
+    spec = resolved(strategy="local-sgd", workers=2)
+    assert (spec.sync_every, spec.outer_lr, spec.outer_momentum) == (10, 1.0, 0.0)
+    assert resolved(strategy="hogwild", workers=2).transport == "shm"
+
+
 @pytest.mark.parametrize(("batch", "fine"), [(500, True), (501, False)])
 def test_a_batch_is_no_larger_than_the_data(batch: int, fine: bool) -> None:
     if fine:

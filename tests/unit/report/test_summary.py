@@ -22,8 +22,8 @@ CONTRACT = [
     *("verdict", "events"),
 ]
 ROLE = [
-    *("role", "inside", "host", "device", "samples", "steps", "seconds", "accuracy", "cpu_pct"),
-    *("memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
+    *("role", "inside", "host", "device", "samples", "steps", "dropped", "seconds", "coding"),
+    *("accuracy", "cpu_pct", "memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
 ]
 
 

@@ -73,14 +73,62 @@ def test_every_fault_at_once() -> None:
     assert all(fault.endswith(".") and "\n" not in fault for fault in told)
 
 
+def test_options_of_other_strategies_are_told_at_once() -> None:
+    told = faults(
+        strategy="allreduce",
+        workers=2,
+        servers=2,
+        transport="shm",
+        codec="zip",
+        bound=3,
+        backup=2,
+        sync_every=4,
+        outer_lr=0.7,
+        outer_momentum=0.9,
+        damp_stale=True,
+        port=7000,
+        tls=True,
+    )
+    for word in (
+        *("no servers;", "no servers that listen", "no codec", "no TLS", "no bound"),
+        *("no backup workers", "no staleness", "no averaging", "--outer-lr 0.7", "--outer-mom"),
+        *("unknown codec 'zip'", "has no choice of it"),
+    ):
+        assert any(word in fault for fault in told), (word, told)
+    assert len(told) == 12
+
+
 FAULTY: list[tuple[dict[str, Any], str]] = [
-    ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, independent"),
+    ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, hogwild"),
     ({"strategy": "single", "workers": 2}, "strategy 'single' has one worker"),
     ({"strategy": "allreduce", "workers": 2, "servers": 1}, "'allreduce' has no servers"),
     ({"strategy": "single", "transport": "tcp"}, "has no choice of it"),
     ({"strategy": "ps-sync", "transport": "rdma"}, "must be one of auto, shm or tcp"),
-    ({"strategy": "ps-sync", "port": 5000}, "only servers on --transport tcp"),
+    ({"strategy": "ps-sync", "transport": "shm", "port": 5000}, "use --transport tcp"),
+    ({"strategy": "allreduce", "port": 5000}, "'allreduce' has no servers that listen"),
     ({"strategy": "ps-async", "servers": 2, "optimizer": "lars"}, "use --servers 1"),
+    ({"strategy": "ps-sync", "bound": 2}, "'ps-sync' has no bound; only 'ssp' has."),
+    ({"strategy": "ps-async", "backup": 1}, "no backup workers; only 'ps-sync' has."),
+    ({"strategy": "allreduce", "damp_stale": True}, "--damp-stale: strategy 'allreduce' has no st"),
+    ({"strategy": "ssp", "sync_every": 2}, "no averaging; only 'local-sgd' has."),
+    ({"strategy": "single", "outer_lr": 0.7}, "--outer-lr 0.7: strategy 'single' has no outer st"),
+    ({"strategy": "hogwild", "outer_momentum": 0.9}, "no outer step; only 'local-sgd' has."),
+    ({"strategy": "local-sgd", "codec": "bf16"}, "codec; these have: ps-sync, ps-async, ssp."),
+    ({"strategy": "hogwild", "servers": 2}, "'hogwild' has no servers"),
+    ({"strategy": "hogwild", "transport": "tcp"}, "'hogwild' goes over shm only"),
+    ({"strategy": "ssp", "transport": "shm", "codec": "int8"}, "use --transport tcp"),
+    ({"strategy": "ssp", "bound": 0}, "--bound 0: must be at least 1"),
+    ({"strategy": "local-sgd", "sync_every": 0}, "--sync-every 0: must be at least 1"),
+    ({"strategy": "local-sgd", "outer_momentum": 1.0}, "must be less than 1"),
+    ({"strategy": "ps-sync", "workers": 2, "backup": 2}, "use at most --backup 1."),
+    ({"strategy": "ps-sync", "codec": "topk"}, "--codec topk: say topk:RATIO"),
+    ({"strategy": "ps-sync", "codec": "topk:2"}, "--codec topk:2: say topk:RATIO"),
+    ({"strategy": "ps-sync", "codec": "topk:nan"}, "say topk:RATIO"),
+    ({"strategy": "ps-sync", "codec": "zip"}, "unknown codec 'zip'"),
+    (
+        {"strategy": "ps-sync", "workers": 3, "backup": 1, "servers": 2, "transport": "shm"},
+        "use --servers 1 or --transport tcp.",
+    ),
     (
         {"strategy": "ps-sync", "servers": 2, "transport": "tcp", "optimizer": "lamb"},
         "whole layers",
@@ -117,6 +165,10 @@ def test_a_fault_alone_is_one_sentence(fields: dict[str, Any], text: str) -> Non
         {"lr": 1},
         {"data": "synthetic:100x3:2"},
         {"strategy": "ps-async", "workers": 1},
+        {"strategy": "ps-sync", "workers": 3, "backup": 2, "servers": 2},
+        {"strategy": "ssp", "workers": 2, "bound": 1, "codec": "topk:1", "damp_stale": True},
+        {"strategy": "local-sgd", "sync_every": 1, "outer_lr": 0.7, "outer_momentum": 0.9},
+        {"strategy": "ps-sync", "workers": 2, "port": 7000},
         {"strategy": "ps-sync", "workers": 2, "servers": 2, "optimizer": "lars"},
     ],
     ids=str,

@@ -58,3 +58,15 @@ def test_it_counts_what_it_gave() -> None:
     assert one.epoch == 0
     assert one.take_waited() >= 0
     assert one.take_waited() == 0
+
+
+def test_what_is_skipped_is_left_out_across_epochs() -> None:
+    one = loaders(9, 1, False)[0]
+    seen = []
+    for (batch,) in one:
+        seen.append(batch.tolist())
+        if len(seen) == 2:
+            one.skip(2)
+    assert seen == [[0, 1, 2], [3, 4, 5]]
+    assert rows(one) == [3, 4, 5, 6, 7, 8]
+    assert len(one) == 3
