@@ -45,8 +45,8 @@ def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
         return Layout(params=2, grads=workers, state=state, board=2 + 3 * workers)
     if small(spec, size):
-        # A place to begin from; rows for even and odd rounds.
-        return Layout(params=1, grads=2 * workers, state=0, board=1 + 4 * workers)
+        # A place to begin from and to end in; rows for even and odd rounds.
+        return Layout(params=1, grads=2 * workers, state=0, board=2 + 4 * workers)
     # One place for all, since nobody reads while it is written; each owner has its own state.
     norms = shards * (1 + 2 * layers) if rule in LAYERWISE else 0
     return Layout(params=1, grads=workers, state=0, board=1 + 3 * workers + shards + norms)

@@ -20,11 +20,14 @@ from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
 
+FINAL = 1
+
 
 class SharedSmall(Exchange):
-    """The board has, a word each: ready; arrived and last round a worker; weights of even and odd.
+    """The board has, a word each: ready, final; arrived and last a worker; weights even and odd.
 
-    A worker that has left has arrived at GONE, and took part in rounds up to its last.
+    A worker that has left has arrived at GONE, and took part in rounds up to its last. Whoever
+    took the most leaves its parameters to all: `final` is how many.
     """
 
     def __init__(self, post: Post) -> None:
@@ -32,13 +35,13 @@ class SharedSmall(Exchange):
         assert post.params is not None
         assert post.grads is not None
         self._post = post
-        self._first = post.params[0]
+        self._shared = post.params[0]
         self._rows = post.grads.view(2, post.workers, -1)
         count = post.workers
-        self._arrived = range(1, 1 + count)
-        self._last = range(1 + count, 1 + 2 * count)
-        self._weights = (range(1 + 2 * count, 1 + 3 * count), range(1 + 3 * count, 1 + 4 * count))
-        self._board = Board(post.board, 1 + 4 * count, post.spin)
+        self._arrived = range(2, 2 + count)
+        self._last = range(2 + count, 2 + 2 * count)
+        self._weights = (range(2 + 2 * count, 2 + 3 * count), range(2 + 3 * count, 2 + 4 * count))
+        self._board = Board(post.board, 2 + 4 * count, post.spin)
         self._round = 0
         self._update = 0.0
 
@@ -46,10 +49,10 @@ class SharedSmall(Exchange):
         post = self._post
         self._replica = replica
         if post.index == 0:
-            self._first.copy_(replica.flat)
+            self._shared.copy_(replica.flat)
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
-        replica.flat.copy_(self._first)
+        replica.flat.copy_(self._shared)
         # Applied where the model reads them, or beside a GPU that gets a copy.
         self._flat = replica.flat.cpu()
         layers = Layers(replica.layers)
@@ -99,8 +102,15 @@ class SharedSmall(Exchange):
         ]
 
     def finish(self) -> None:
+        with self._board.owning(0):
+            if self._round > self._board.words[FINAL]:
+                self._shared.copy_(self._flat)
+                self._board.words[FINAL] = self._round
         self._board.words[self._last[self._post.index]] = self._round
         self._board.post(self._arrived[self._post.index], GONE)
+
+    def close(self) -> None:
+        self._replica.flat.copy_(self._shared)
 
     def hosted(self) -> list[Hosted]:
         """Each shard is counted where it would be served, though all apply it."""

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.hogwild import Hogwild
-from paceline.exchange.layout import layout
+from paceline.exchange.layout import SMALL, layout
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
 from paceline.exchange.shared_async import SharedAsync
 from paceline.exchange.shared_backup import SharedBackup
+from paceline.exchange.shared_small import SharedSmall
 from paceline.exchange.shared_sync import SharedSync
 from paceline.server.catalog import LAYERWISE, RULES, STATES
 from paceline.server.rules import Hyper, make_rule
@@ -50,12 +51,14 @@ class Place:
         servers: int = 1,
         rule: str = "sgd",
         layers: int = 1,
+        small: bool = False,
         **options: Any,
     ) -> None:
         self.workers, self.rule = workers, rule
         self.shards = tuple(cut(SIZE, servers))
         self.spec = RunSpec(strategy=strategy, workers=workers, optimizer=rule, **options)
-        self.need = layout(self.spec, servers, layers)
+        self.small = small
+        self.need = layout(self.spec, SIZE if small else SMALL + 1, servers, layers)
         self._fds: list[int] = []
         self.board = self._segment()
         size_board(self.board, self.need.board)
@@ -115,18 +118,24 @@ def push(exchange: Exchange, replica: Replica, value: float, weight: int = 1) ->
     return exchange.step(Gradient(weight, 0, 1.0, False), lambda: 0.0)
 
 
+def synchronous(post: Post, small: bool) -> Exchange:
+    return SharedSmall(post) if small else SharedSync(post)
+
+
 def in_step(place: Place, steps: tuple[int, ...]) -> list[Replica]:
     """Each worker takes so many rounds, gives −(its number + 1) in each, and leaves."""
     replicas: list[Replica] = []
 
     def work(post: Post, count: int, replica: Replica) -> None:
-        exchange = SharedSync(post)
+        exchange = synchronous(post, place.small)
         exchange.start(replica)
         for _ in range(count):
             push(exchange, replica, -(post.index + 1.0))
         exchange.finish()
+        finished.wait(10)
         exchange.close()
 
+    finished = threading.Barrier(len(steps))
     threads = []
     for post, count in zip(place.posts(), steps, strict=True):
         replicas.append(Replica(Row()))
@@ -153,12 +162,16 @@ uneven = pytest.mark.parametrize(
 )
 
 
+sizes = pytest.mark.parametrize("small", [False, True], ids=["large", "small"])
+
+
+@sizes
 @pytest.mark.parametrize("servers", [1, 2, 3, 5])
 @uneven
 def test_in_step_workers_leave_at_different_rounds(
-    servers: int, steps: tuple[int, ...], place: Callable[..., Place]
+    small: bool, servers: int, steps: tuple[int, ...], place: Callable[..., Place]
 ) -> None:
-    for replica in in_step(place("ps-sync", 3, servers), steps):
+    for replica in in_step(place("ps-sync", 3, servers, small=small), steps):
         torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps), 0.0)))
 
 
@@ -176,12 +189,13 @@ def test_in_step_those_who_leave_still_measure_their_part_of_a_layer(
         torch.testing.assert_close(replica.flat, values, rtol=1e-6, atol=1e-6)
 
 
-def test_in_step_samples_weigh(place: Callable[..., Place]) -> None:
-    posts = place("ps-sync", 2, 2).posts()
+@sizes
+def test_in_step_samples_weigh(small: bool, place: Callable[..., Place]) -> None:
+    posts = place("ps-sync", 2, 2, small=small).posts()
     replicas = [Replica(Row()), Replica(Row())]
 
     def work(post: Post, weight: int) -> None:
-        exchange = SharedSync(post)
+        exchange = synchronous(post, small)
         exchange.start(replicas[post.index])
         push(exchange, replicas[post.index], -4.0, weight)
         push(exchange, replicas[post.index], -float(weight), weight)

@@ -22,7 +22,8 @@ CONTRACT = [
     *("verdict", "events"),
 ]
 ROLE = [
-    *("role", "inside", "host", "device", "samples", "steps", "dropped", "seconds", "coding"),
+    *("role", "inside", "host", "device", "samples", "steps", "dropped", "seconds"),
+    *("holds_mb", "coding"),
     *("accuracy", "cpu_pct", "memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
 ]
 

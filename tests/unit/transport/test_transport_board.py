@@ -43,7 +43,7 @@ def child(act: Callable[[], Any]) -> int:
 
 def test_words_start_at_zero_and_are_shared(fd: int) -> None:
     one, two = Board(fd, 4, 0.0), Board(fd, 4, 0.0)
-    assert list(one.words) == [0, 0, 0, 0]
+    assert not any(one.words)
     one.post(2, -5)
     assert two.words[2] == -5
 
