@@ -48,14 +48,12 @@ class Replica:
             self.spans.append(slice(start, start + p.numel()))
             start += p.numel()
         self.size = start
-        self._bound: dict[int, list[Tensor]] = {}
+        self._views: dict[int, list[Tensor]] = {}
         first = torch.empty(start, device=self.device)
         views = self.views(first)
         for p, view in zip(self.parameters, views, strict=True):
             view.copy_(p.data)
         self._bind(first, views)
-        self._out: Tensor | None = None
-        self._out_views: list[Tensor] = []
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -73,10 +71,14 @@ class Replica:
 
     def bind(self, flat: Tensor) -> None:
         """From now on the model's parameters live in `flat`. A second time is cheap."""
-        views = self._bound.setdefault(flat.data_ptr(), [])
-        if not views:
-            views += self.views(flat)
-        self._bind(flat, views)
+        self._bind(flat, self._known(flat))
+
+    def _known(self, flat: Tensor) -> list[Tensor]:
+        """Views of a buffer that is used again and again: made once."""
+        views = self._views.get(flat.data_ptr())
+        if views is None:
+            views = self._views[flat.data_ptr()] = self.views(flat)
+        return views
 
     def _bind(self, flat: Tensor, views: list[Tensor]) -> None:
         self.flat = flat
@@ -85,14 +87,13 @@ class Replica:
 
     def gather(self, out: Tensor, scale: float = 1.0) -> None:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
-        if out is not self._out:
-            self._out, self._out_views = out, self.views(out)
+        views = self._known(out)
         grads = [p.grad for p in self.parameters if p.grad is not None]
         with torch.no_grad():
             if scale == 1.0 and len(grads) == len(self.parameters):
-                torch._foreach_copy_(self._out_views, grads)
+                torch._foreach_copy_(views, grads)
             else:
-                for view, p in zip(self._out_views, self.parameters, strict=True):
+                for view, p in zip(views, self.parameters, strict=True):
                     if p.grad is None:  # a layer this batch did not use
                         view.zero_()
                     else:

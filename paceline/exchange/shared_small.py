@@ -37,6 +37,7 @@ class SharedSmall(Exchange):
         self._post = post
         self._shared = post.params[0]
         self._rows = post.grads.view(2, post.workers, -1)
+        self._own = [rows[post.index] for rows in self._rows]
         count = post.workers
         self._arrived = range(2, 2 + count)
         self._last = range(2 + count, 2 + 2 * count)
@@ -65,7 +66,7 @@ class SharedSmall(Exchange):
         self._round += 1
         now, odd = self._round, self._round % 2
         if gradient.weight:
-            self._replica.gather(self._rows[odd][mine])
+            self._replica.gather(self._own[odd])
         words[self._weights[odd][mine]] = gradient.weight
         board.post(self._arrived[mine], now)
         elsewhere = 0.0
