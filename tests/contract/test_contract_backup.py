@@ -34,6 +34,7 @@ def test_a_slow_worker_holds_up_nobody(slow: str, transport: str, runs: Path) ->
         transport=transport,
         epochs=1,
         evaluate="never",
+        lr=1.0,
         out=runs,
     )
     workers = roles_of(run, "worker")
@@ -105,6 +106,7 @@ def test_rounds_are_as_planned_whoever_is_late(
         backup=backup,
         transport=transport,
         epochs=3,
+        lr=1.0,
         out=runs,
     )
     planned = 3 * -(-97 // (4 * workers))
@@ -124,6 +126,7 @@ def test_several_servers_decide_for_themselves(runs: Path) -> None:
         backup=1,
         servers=3,
         epochs=1,
+        lr=1.0,
         out=runs,
     )
     assert run.summary["spec"]["transport"] == "tcp"
@@ -142,6 +145,7 @@ def test_in_blocks(transport: str, runs: Path) -> None:
         transport=transport,
         epochs=1,
         evaluate="never",
+        lr=1.0,
         out=runs,
     )
     for value in run.parameters().values():

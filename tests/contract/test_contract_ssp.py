@@ -51,6 +51,7 @@ def test_nobody_gets_too_far_ahead(transport: str, bound: int, runs: Path) -> No
         transport=transport,
         steps=steps,
         evaluate="never",
+        lr=1.0,
         out=runs,
     )
     recorded = steps_of(run)
@@ -71,6 +72,7 @@ def test_without_a_bound_they_get_further(runs: Path) -> None:
         workers=3,
         steps=30,
         evaluate="never",
+        lr=1.0,
         out=runs,
     )
     assert too_far(steps_of(run), 3) > 0
@@ -80,7 +82,7 @@ def test_without_a_bound_they_get_further(runs: Path) -> None:
 def test_four_workers_and_an_uneven_tail(transport: str, runs: Path) -> None:
     """They run out of samples at different rounds, and whoever does holds up nobody."""
     run = paceline.fit(
-        Counting(101), strategy="ssp", workers=4, transport=transport, epochs=3, out=runs
+        Counting(101), strategy="ssp", workers=4, transport=transport, epochs=3, lr=1.0, out=runs
     )
     assert run.summary["spec"]["bound"] == 3
     assert torch.equal(run.parameters()["weights"], torch.full((1001,), 3 * 26.0))
@@ -99,6 +101,7 @@ def test_in_blocks(codec: str, runs: Path) -> None:
         codec=codec,
         epochs=1,
         evaluate="never",
+        lr=1.0,
         out=runs,
     )
     for value in run.parameters().values():

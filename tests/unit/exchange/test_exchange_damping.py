@@ -34,7 +34,7 @@ def test_a_server_divides_it(gate: str, damp: bool) -> None:
     params, grads = torch.zeros(1, SIZE), torch.zeros(2, SIZE)
     table = Table(params, grads, make_rule("sgd", SIZE, Hyper()))
     window = Window(0, table, make_gate(gate, 2, bound=9), Tally(), damp)
-    window.init()
+    window.init(torch.zeros(SIZE))
     for worker, sequence, version in ((0, 1, 0), (0, 2, 1), (0, 3, 2), (0, 4, 3), (1, 1, 0)):
         grads[worker] = -1.0
         frame = Frame(Kind.PUSH, worker, sequence, version, 1.0, 1.0)

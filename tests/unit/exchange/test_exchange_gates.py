@@ -12,7 +12,7 @@ from paceline.exchange.gates import All, AtOnce, Bounded, make_gate
 from paceline.server.gate import WAIT, Decision, Push
 
 
-def push(worker: int, sequence: int = 1, version: int = 10**6) -> Push:
+def push(worker: int, sequence: int = 1, version: int = 0) -> Push:
     return Push(worker, sequence, version, 1.0, 0.1)
 
 
@@ -27,6 +27,7 @@ def test_a_round_closes_when_every_worker_that_counts_has_pushed(
     sequence = dict.fromkeys(counting, 0)
     sent: list[Push] = []
     applied: list[Push] = []
+    closed = 0
     for _ in range(data.draw(st.integers(0, 60), label="events")):
         free = sorted(counting - waiting.keys())
         if not free:
@@ -37,10 +38,11 @@ def test_a_round_closes_when_every_worker_that_counts_has_pushed(
             decision = gate.leave(worker)
         else:
             sequence[worker] += 1
-            waiting[worker] = push(worker, sequence[worker])
+            waiting[worker] = push(worker, sequence[worker], closed)
             sent.append(waiting[worker])
             decision = gate.push(waiting[worker])
         if waiting and counting <= waiting.keys():
+            closed += 1
             assert set(decision.apply) == set(waiting.values())
             assert [p.worker for p in decision.apply] == sorted(waiting)
             assert sorted(decision.answer) == sorted(waiting)
