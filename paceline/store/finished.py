@@ -8,8 +8,8 @@ from typing import Any
 
 from paceline import __version__
 from paceline.spec import RunSpec
+from paceline.store import listing
 from paceline.store.folder import RunFolder
-from paceline.store.listing import list_runs
 
 
 def finished_run(root: Path, spec: RunSpec) -> dict[str, Any] | None:
@@ -18,7 +18,7 @@ def finished_run(root: Path, spec: RunSpec) -> dict[str, Any] | None:
     Another version may fill what a spec leaves open in another way, so its runs do not count.
     """
     asked = spec.absolute().model_dump()
-    for entry in list_runs(root):
+    for entry in listing.list_runs(root):
         if entry.state != "done" or entry.seconds is None:
             continue
         folder = RunFolder(entry.path)
