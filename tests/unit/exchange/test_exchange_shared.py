@@ -175,6 +175,20 @@ def test_in_step_workers_leave_at_different_rounds(
         torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps), 0.0)))
 
 
+@pytest.mark.parametrize("servers", [1, 2, 5])
+@uneven
+def test_in_step_a_large_gradient_is_read_where_backward_left_it(
+    servers: int,
+    steps: tuple[int, ...],
+    place: Callable[..., Place],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("paceline.exchange.shared_sync.LARGE", 1)
+    for replica in in_step(place("ps-sync", 3, servers), steps):
+        torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps), 0.0)))
+        assert replica.parameters[0].grad is None
+
+
 @pytest.mark.parametrize("rule", sorted(LAYERWISE))
 @pytest.mark.parametrize("servers", [1, 2, 5])
 @uneven
