@@ -19,11 +19,12 @@ class Net(paceline.Task):
     lr = 0.1
     epochs = 1
 
-    def __init__(self, samples: int = 203) -> None:
+    def __init__(self, samples: int = 203, width: int = 16) -> None:
         self.samples = samples
+        self.width = width
 
     def model(self) -> nn.Module:
-        return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3))
+        return nn.Sequential(nn.Linear(6, self.width), nn.Tanh(), nn.Linear(self.width, 3))
 
     def data(self) -> paceline.Data:
         make = torch.Generator().manual_seed(11)

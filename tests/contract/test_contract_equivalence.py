@@ -101,6 +101,23 @@ def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -
     assert_same(many, alone(203, BATCH * workers, rule, weight_decay=0.01), 1e-5)
 
 
+@pytest.mark.parametrize("rule", ["momentum", "lamb"])
+@pytest.mark.parametrize("width", [20_000, 120_000])
+def test_large_models_too(width: int, rule: str, runs: Path) -> None:
+    """Of 200,000 parameters workers serve shards; a million goes in blocks, or stays in place."""
+
+    def parameters(**how: Any) -> dict[str, Tensor]:
+        task, more = Net(75, width), {"steps": 12, "lr": 0.001, "optimizer": rule, "out": runs}
+        return paceline.fit(task, evaluate="never", **more, **how).parameters()
+
+    single = parameters(strategy="single", batch=16)
+    ways = [{"strategy": "allreduce"}, {"transport": "tcp", "servers": 1}]
+    ways += [{"transport": "shm", "servers": servers} for servers in (1, 3)]
+    ways += [{"transport": "tcp", "servers": 3}] if rule not in LAYERWISE else []
+    for how in ways:
+        assert_same(parameters(workers=2, batch=8, **how), single, 1e-5)
+
+
 @settings(
     max_examples=12,
     deadline=None,
