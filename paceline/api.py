@@ -18,6 +18,7 @@ from paceline.data.open import preflight
 from paceline.errors import PacelineError
 from paceline.launch.nursery import Nursery
 from paceline.launch.starter import Work
+from paceline.launch.stopping import Stopping
 from paceline.launch.supervisor import Supervisor
 from paceline.report.summary import summarise
 from paceline.spec import RunSpec
@@ -125,11 +126,13 @@ def execute(
 def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: Nursery) -> Run:
     if spec.task in BUILT_IN and work.script is None:
         preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
-    folder = RunFolder.create(out, spec)
-    try:
-        Supervisor(spec, folder, observer, nursery, work).run()
-    finally:
-        _record(folder)
+    stopping = Stopping()
+    with stopping.caught():  # from before there is a folder until its result is in it
+        folder = RunFolder.create(out, spec)
+        try:
+            Supervisor(spec, folder, observer, nursery, work, stopping).run()
+        finally:
+            _record(folder)
     return Run(folder)
 
 

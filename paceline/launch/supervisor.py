@@ -41,7 +41,13 @@ LOG_LINES = 12
 
 class Supervisor:
     def __init__(
-        self, spec: RunSpec, folder: RunFolder, observer: Observer, nursery: Nursery, work: Work
+        self,
+        spec: RunSpec,
+        folder: RunFolder,
+        observer: Observer,
+        nursery: Nursery,
+        work: Work,
+        stopping: Stopping,
     ) -> None:
         self._spec = spec
         self._folder = folder
@@ -59,26 +65,25 @@ class Supervisor:
         self._heard: set[str] = set()  # roles whose control connection is being listened to
         self._state = "starting"
         self._next_sample = 0.0
-        self._stopping = Stopping()
+        self._stopping = stopping
         self._told_to_stop = False
 
     def run(self) -> str:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
         self._selector.register(self._nursery, selectors.EVENT_READ)
         status = "failed"
-        with self._stopping.caught():  # to the end: an interrupt must not cut the ending short
-            try:
-                self._go()
-                status = "stopped" if self._stopping.asked else "done"
-            except PacelineError as wrong:
-                if isinstance(wrong, Interrupted):
-                    status = "stopped"
-                with contextlib.suppress(PacelineError):  # the first failure is the one to tell
-                    self._tell("supervisor", status, str(wrong))
-                raise
-            finally:
-                self._end_all()
-                self._close(status)
+        try:
+            self._go()
+            status = "stopped" if self._stopping.asked else "done"
+        except PacelineError as wrong:
+            if isinstance(wrong, Interrupted):
+                status = "stopped"
+            with contextlib.suppress(PacelineError):  # the first failure is the one to tell
+                self._tell("supervisor", status, str(wrong))
+            raise
+        finally:
+            self._end_all()
+            self._close(status)
         return status
 
     def _go(self) -> None:

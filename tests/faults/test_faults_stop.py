@@ -14,6 +14,7 @@ from faults_tools import ALL, CREWS, ENDS_WITHIN, flags, harm, task
 
 import paceline
 from paceline.errors import Interrupted
+from paceline.store.folder import RunFolder
 from paceline.store.listing import list_runs
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
@@ -96,6 +97,21 @@ def test_ctrl_c_as_soon_as_there_is_a_folder(cli: Any) -> None:
     os.kill(command.pid, signal.SIGINT)
     assert command.wait(ENDS_WITHIN) == 130
     assert cli.shown()["status"] == "stopped"
+
+
+def test_ctrl_c_before_anyone_watches_the_folder(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = RunFolder.create
+
+    def make_and_interrupt(*given: Any) -> RunFolder:
+        folder = make(*given)
+        os.kill(os.getpid(), signal.SIGINT)
+        return folder
+
+    monkeypatch.setattr(RunFolder, "create", make_and_interrupt)
+    run = paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-tcp"])
+    assert run.status == "stopped"
 
 
 def test_a_second_ctrl_c_insists(runs: Path) -> None:
