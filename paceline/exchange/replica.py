@@ -122,11 +122,11 @@ class Replica:
         """Each parameter's gradient in one dimension, or None where the batch did not use it."""
         return [None if p.grad is None else p.grad.reshape(-1) for p in self.parameters]
 
-    def pieces(self, start: int, stop: int) -> list[Piece]:
-        """A range of the flat buffer in pieces that fit the cache and cross no tensor's border."""
+    def pieces(self, start: int, stop: int, longest: int | None = None) -> list[Piece]:
+        """A range of the flat buffer in pieces that cross no tensor's border."""
         found = []
         for index, span in enumerate(self.spans):
-            for at in chunks(max(start, span.start), min(stop, span.stop)):
+            for at in chunks(max(start, span.start), min(stop, span.stop), longest):
                 inside = slice(at.start - span.start, at.stop - span.start)
                 found.append(Piece(index, at, None if at == span else inside))
         return found

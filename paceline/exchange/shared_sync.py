@@ -71,7 +71,7 @@ class SharedSync(Exchange):
                 self._own[index] = table
                 self._kept[index] = pieces or []
             elif self._in_place:
-                self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b)]
+                self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b, LARGE)]
         if post.index == 0:
             self._params[0].copy_(replica.flat)
             board.post(0, 1)

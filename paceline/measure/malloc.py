@@ -23,7 +23,7 @@ def keep_large_blocks() -> None:
 
 
 def give_back() -> None:
-    """Give unused memory back to the kernel, once: what building the model left over."""
+    """Give unused memory back to the kernel: what building and moving the model left over."""
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

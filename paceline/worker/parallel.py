@@ -85,6 +85,7 @@ class OwnLoop:
         self._optimizer = optimizer
         self._own_step = optimizer.step
         self.replica = Replica(model)
+        give_back()
         self._meeting = Meeting(spec, self._index)
         rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(

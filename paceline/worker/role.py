@@ -49,6 +49,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     device = pick_device(spec.device, index)
     data = task.data()
     replica = Replica(task.model().to(device))
+    give_back()
     meeting = Meeting(spec, index)
     facts = Facts(
         parameters=replica.size,
