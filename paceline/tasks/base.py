@@ -42,6 +42,15 @@ class Task:
         x, y = batch
         return F.cross_entropy(model(x), y)
 
+    def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
+        """Add `weight` times the gradients of the batch's mean loss; return that loss.
+
+        Autograd finds them. A task that knows them in closed form may override this.
+        """
+        loss = self.loss(model, batch)
+        (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
+        return loss.item()
+
     def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor | float]:
         """Means over a batch of test samples. Anything but classification overrides this."""
         x, y = batch

@@ -50,7 +50,7 @@ def train(
         gradient = Gradient(count, lot.whole, recipe.rate(lot.seen), reporter.stopping)
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
-        value = backward(task, model, batch, count, most, share, expect)
+        value = gradients(task, model, batch, count, most, share, expect)
         arrived = time.monotonic()
         data = ahead.spent()
         outcome = exchange.step(gradient, ahead.prepare)
@@ -60,7 +60,7 @@ def train(
         ahead.skip(outcome.skipped)
 
 
-def backward(
+def gradients(
     task: Task,
     model: nn.Module,
     batch: Batch,
@@ -78,13 +78,11 @@ def backward(
     for begin in range(0, count, most):
         end = min(begin + most, count)
         whole = end - begin == count
-        loss = task.loss(model, batch if whole else tuple(column[begin:end] for column in batch))
+        piece = batch if whole else tuple(column[begin:end] for column in batch)
         part = (end - begin) / count
-        weight = part * share
         if end == count:
             expect()
-        (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
-        value += part * loss.item()
+        value += part * task.gradients(model, piece, part * share)
     return value
 
 

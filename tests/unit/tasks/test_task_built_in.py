@@ -167,3 +167,49 @@ def test_a_loss_of_ones_own_is_what_metrics_tell() -> None:
 def test_a_task_without_a_model_says_so() -> None:
     with pytest.raises(NotImplementedError, match=r"Task must define model\(\)"):
         Task().model()
+
+
+def found(task: Task, model: nn.Module, batch: Batch, weight: float) -> tuple[float, list[Tensor]]:
+    """The loss and the gradients of two goes, which add up."""
+    model.zero_grad()
+    losses = [task.gradients(model, batch, weight) for _ in range(2)]
+    assert losses[0] == losses[1]
+    return losses[0], [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("kind", [Softmax, LeNet])
+@pytest.mark.parametrize("weight", [1.0, 0.3])
+@pytest.mark.parametrize("count", [1, 50])
+def test_a_tasks_gradients_are_autograds(kind: type[Task], weight: float, count: int) -> None:
+    task = on(kind, SMALL)
+    model = task.model()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.normal_(0, 0.1)
+    batch = task.data().train.batch(np.arange(count))
+    loss, gradients = found(task, model, batch, weight)
+    model.zero_grad()
+    expected = nn.functional.cross_entropy(model(batch[0]), batch[1])
+    (2 * weight * expected).backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for p, gradient in zip(model.parameters(), gradients, strict=True):
+        torch.testing.assert_close(gradient, p.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_a_loss_or_a_model_of_ones_own_has_gradients_of_its_own() -> None:
+    class Halved(Softmax):
+        def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+            return super().loss(model, batch) / 2
+
+    class Deeper(Softmax):
+        def model(self) -> nn.Module:
+            return nn.Sequential(nn.Flatten(), nn.Linear(784, 10), nn.Linear(10, 10))
+
+    task = on(Softmax, SMALL)
+    model, batch = task.model(), task.data().train.batch(np.arange(20))
+    loss, gradients = found(task, model, batch, 1.0)
+    half, halves = found(on(Halved, SMALL), model, batch, 1.0)
+    assert half == pytest.approx(loss / 2)
+    torch.testing.assert_close([2 * g for g in halves], gradients)
+    deeper = on(Deeper, SMALL)
+    assert len(found(deeper, deeper.model(), batch, 1.0)[1]) == 4
