@@ -13,7 +13,6 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +27,13 @@ from paceline.server.rules import Hyper
 from paceline.store.steps import StepWriter
 from paceline.tasks.softmax import Softmax
 from paceline.transport.control import Control, pair
+from paceline.worker.batches import Batches
 from paceline.worker.loop import train
+from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 
 STEPS = 400
+BATCH = 200
 
 
 class Mute:
@@ -48,10 +50,10 @@ def drain(control: Control, done: threading.Event) -> None:
         control.poll()
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=40)
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     torch.set_num_threads(1)
@@ -62,10 +64,7 @@ def main() -> None:
     exchange.start(replica)
     order = Order(len(samples), 0)
 
-    def batches() -> Iterator[tuple[Lot, Any]]:
-        for lot in slices(order, 200, 0, 1, None, STEPS):
-            yield lot, samples.batch(lot.rows)
-
+    recipe = Recipe(update=BATCH, first=0.1, peak=0.1, beta2=0.0, warmup=0.0, total=0, decay="none")
     ours, theirs = pair()
     heard, done = Control(theirs), threading.Event()
     thread = threading.Thread(target=drain, args=(heard, done), daemon=True)
@@ -84,7 +83,8 @@ def main() -> None:
 
         def seconds(reports: Any) -> float:
             began = time.perf_counter()
-            train(task, replica, batches(), exchange, 0.1, reports)
+            batches = Batches(samples, slices(order, BATCH, 0, 1, None, STEPS))
+            train(task, replica, batches, exchange, recipe, BATCH, reports)
             return time.perf_counter() - began
 
         seconds(reporter)

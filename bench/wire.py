@@ -80,7 +80,7 @@ class Ours:
             shards=((0, FLOATS),),
             addresses=(here.recv(),),
         )
-        self._exchange = Served(post)
+        self._exchange = Served(post, in_rounds=False)
         self._exchange.start(self._replica)
         self._grad = torch.full((FLOATS,), 1e-6)
 

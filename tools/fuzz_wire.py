@@ -33,7 +33,7 @@ from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack
 
 SECRET = bytes(range(32))
 SIZE, BLOCK, WORKERS = 40, 16, 3
-HEADER = struct.Struct("<2sBBIQQddIIQ")
+HEADER = struct.Struct("<2sBBIQQddIIQII")
 GATES = (("at-once", 0, 0), ("all", 0, 0), ("all", 0, 1), ("bounded", 2, 0))
 CODECS = ("none", "none", "bf16", "int8", "topk:0.2", "onebit")
 
@@ -143,6 +143,7 @@ class Reference:
         self.done: list[dict[int, int]] = [{} for _ in self.spans]
         self.waiting: list[dict[int, int]] = [{} for _ in self.spans]
         self.grads: list[dict[int, Tensor]] = [{} for _ in self.spans]
+        self.lines: dict[int, Reader] = {}
 
     def width(self, block: int) -> int:
         return self.spans[block].stop - self.spans[block].start
@@ -152,30 +153,33 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 2 or not self._sound(frame):
+            if magic != b"PL" or protocol != 3 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
             if len(reader.rest) < end:
                 return
             payload, reader.rest = reader.rest[HEADER_BYTES:end], reader.rest[end:]
-            reader.refused = not self._act(frame, payload)
+            if not self._act(frame, payload):
+                reader.refused = True
 
-    def _sound(self, f: Frame) -> bool:
+    def _sound(self, reader: Reader, f: Frame) -> bool:
         """Whether this header may be read on from."""
         if f.sender >= WORKERS or f.block >= len(self.spans):
             return False
         if f.kind == Kind.INIT:
-            return f.length == 4 * self.width(f.block) and not self.ready[f.block]
+            return f.length == 4 * self.width(f.block)
         if f.kind == Kind.PUSH:
-            return self._possible(f) and self._fits(f)
+            return self._possible(f) and self._fits(f) and self._held(reader, f.sender)
+        if f.kind == Kind.PULL and f.sequence:  # nobody was started again here
+            return False
         return f.kind in (Kind.PULL, Kind.LEAVE) and f.length == 0
 
     def _possible(self, f: Frame) -> bool:
         return (
             self.ready[f.block]
-            # With backup workers another block may be a round ahead of this one.
-            and (f.version <= self.version[f.block] or self.backup > 0)
+            # Of workers in step another block may be ahead of this one.
+            and f.version <= self.version[f.block] + self.gates[f.block].ahead
             and self.waiting[f.block].get(f.sender, f.sequence) == f.sequence
             and 0 <= f.weight <= 1e30
             and abs(f.lr) <= 1e30
@@ -191,8 +195,9 @@ class Reference:
     def _act(self, f: Frame, payload: bytes) -> bool:
         b = f.block
         if f.kind == Kind.INIT:
-            self.params[self.spans[b]] = floats(payload)
-            self.ready[b] = True
+            if not self.ready[b]:
+                self.params[self.spans[b]] = floats(payload)
+                self.ready[b] = True
         elif f.kind == Kind.LEAVE:
             for block, gate in enumerate(self.gates):
                 self._decided(block, gate.leave(f.sender))
@@ -205,6 +210,13 @@ class Reference:
             self.waiting[b][f.sender] = f.sequence
             self._decided(b, self.gates[b].push(Push(*f[1:6])))
         return True
+
+    def _held(self, reader: Reader, worker: int) -> bool:
+        """Whether this connection is the one that pushes for a worker, from now on."""
+        holder = self.lines.get(worker)
+        if holder is None or holder.refused:
+            self.lines[worker] = holder = reader
+        return holder is reader
 
     def _known(self, f: Frame) -> bool:
         return f.sender in self.waiting[f.block] or f.sequence <= self.done[f.block].get(
@@ -235,8 +247,10 @@ class Reference:
         if mean is not None:
             part = self.params[self.spans[block]]
             part.copy_(torch.add(part, mean, alpha=-apply[0].lr))
+        for worker in drop:
+            self.done[block][worker] = self.waiting[block][worker]
         for worker in (*answer, *drop):
-            self.done[block][worker] = self.waiting[block].pop(worker)
+            self.waiting[block].pop(worker)
 
 
 def floats(data: bytes) -> Tensor:
@@ -357,6 +371,7 @@ class Wire:
 
     def close(self) -> None:
         self._sock.close()
+        self.reader.refused = True
         self._turn(selectors.EVENT_READ)
         if not self.connection.closed:
             raise Wrong("a peer that is gone was not noticed")
@@ -366,7 +381,8 @@ def answers(heard: bytes) -> list[tuple[int, bytes]]:
     """What a server sent, as kinds and payloads; a last frame may be cut by its hanging up."""
     found = []
     while len(heard) >= HEADER_BYTES:
-        magic, _, kind, *_, length = HEADER.unpack(heard[:HEADER_BYTES])
+        magic, _, *fields = HEADER.unpack(heard[:HEADER_BYTES])
+        kind, length = fields[0], Frame(*fields).length
         if magic != b"PL":
             raise Wrong("an answer is not a frame")
         found.append((kind, heard[HEADER_BYTES : HEADER_BYTES + length]))
@@ -381,7 +397,7 @@ LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63, 2**64 - 1)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e30, 1e31, 1e39, 1e308, math.inf, -math.inf, math.nan)
 CHOICES = {
     "kind": (*range(10), 255),
-    **dict.fromkeys(("sender", "staleness", "block"), COUNTS),
+    **dict.fromkeys(("sender", "staleness", "block", "begin", "end"), COUNTS),
     **dict.fromkeys(("sequence", "version", "length"), LONG),
     **dict.fromkeys(("weight", "lr"), NUMBERS),
 }

@@ -38,28 +38,34 @@ class Prefetch(Iterator[Made[L]]):
     """
 
     def __init__(self, samples: Samples, lots: Iterable[L]) -> None:
-        self._batches = _batches(samples, iter(lots))
+        self._samples = samples
+        self._lots = iter(lots)
+        self._tried: list[float] = []  # seconds that the first batches took
+        self._batches = self._make()
 
     def __next__(self) -> Made[L]:
         return next(self._batches)
+
+    def forget(self) -> None:
+        """Drop what was made ahead. Before the next is asked for, the lots may be set back."""
+        self._batches.close()
+        self._batches = self._make()
 
     def close(self) -> None:
         """End the thread, if there is one; it is given a second to finish the lot it is at."""
         self._batches.close()
 
-
-def _batches(samples: Samples, lots: Iterator[L]) -> Generator[Made[L], None, None]:
-    seconds = []
-    for lot in islice(lots, TRIED):
-        begin = time.perf_counter()
-        batch = samples.batch(lot.rows)
-        seconds.append(time.perf_counter() - begin)
-        yield lot, batch
-    if len(seconds) == TRIED and statistics.median(seconds) > CHEAP:
-        yield from _ahead(samples, lots)
-    else:
-        for lot in lots:
-            yield lot, samples.batch(lot.rows)
+    def _make(self) -> Generator[Made[L], None, None]:
+        for lot in islice(self._lots, TRIED - len(self._tried)):
+            begin = time.perf_counter()
+            batch = self._samples.batch(lot.rows)
+            self._tried.append(time.perf_counter() - begin)
+            yield lot, batch
+        if len(self._tried) == TRIED and statistics.median(self._tried) > CHEAP:
+            yield from _ahead(self._samples, self._lots)
+        else:
+            for lot in self._lots:
+                yield lot, self._samples.batch(lot.rows)
 
 
 def _ahead(samples: Samples, lots: Iterator[L]) -> Generator[Made[L], None, None]:

@@ -8,6 +8,7 @@ Either way every sample is taken once an epoch, uneven tails included.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ class Lot(NamedTuple):
     """The samples of one step. `whole` counts those of the round over all workers.
 
     `last` marks the worker's last step of the epoch, `seen` counts the samples of the run that
-    come before the round, or where there are no rounds before this step's own.
+    come before the round, or where there are no rounds before this step's own. `round` counts
+    from 0, where there are rounds.
     """
 
     rows: Rows
@@ -27,6 +29,7 @@ class Lot(NamedTuple):
     epoch: int
     last: bool
     seen: int = 0
+    round: int = 0
 
 
 class Lease(NamedTuple):
@@ -53,38 +56,66 @@ class Order:
         return self._rows[start:stop]
 
 
-def bounds(count: int, batch: int, workers: int) -> list[int]:
-    """Where each worker's slice of a global batch of `count` samples begins, and the end.
+def evenly(whole: int, workers: int) -> list[tuple[int, int]]:
+    """Everybody's share of a global batch of `whole` samples, one after another."""
+    cut = [whole * w // workers for w in range(workers + 1)]
+    return list(pairwise(cut))
 
-    A short last batch is shared out evenly, so that nobody idles more than one sample's worth.
+
+class Slices(Iterator[Lot]):
+    """A synchronous worker's lots, one a round; where a batch is short, some are empty.
+
+    Round r is the r-th global batch of the run, `whole` samples of an epoch's permutation. `share`
+    is (begin, end) of this worker's part of a whole batch; of a short one it takes as large a part.
     """
-    if count == batch * workers:
-        return [batch * w for w in range(workers + 1)]
-    return [count * w // workers for w in range(workers + 1)]
+
+    def __init__(
+        self,
+        order: Order,
+        whole: int,
+        share: tuple[int, int],
+        epochs: int | None,
+        steps: int | None,
+    ) -> None:
+        self._order = order
+        self._whole = whole
+        self._share = share
+        self._rounds = rounds(order.samples, whole)
+        self._end = min(
+            (n for n in (steps, epochs and epochs * self._rounds) if n is not None), default=None
+        )
+        self._round = 0
+
+    def go_on(self, round_: int, share: tuple[int, int] | None = None) -> None:
+        """From that round on, with another share if one is given."""
+        self._round = round_
+        self._share = share or self._share
+
+    def __next__(self) -> Lot:
+        now = self._round
+        if self._end is not None and now >= self._end:
+            raise StopIteration
+        self._round += 1
+        epoch, turn = divmod(now, self._rounds)
+        first = turn * self._whole
+        count = min(self._whole, self._order.samples - first)
+        begin, end = (count * at // self._whole for at in self._share)
+        return Lot(
+            rows=self._order.rows(epoch, first + begin, first + end),
+            whole=count,
+            epoch=epoch,
+            last=turn == self._rounds - 1,
+            seen=epoch * self._order.samples + first,
+            round=now,
+        )
 
 
 def slices(
     order: Order, batch: int, worker: int, workers: int, epochs: int | None, steps: int | None
-) -> Iterator[Lot]:
-    """A synchronous worker's lots: as many as every other worker's, some of the last empty."""
+) -> Slices:
+    """The lots of one of several workers who all take `batch` samples a round."""
     whole = batch * workers
-    taken = 0
-    epoch = 0
-    while epochs is None or epoch < epochs:
-        for begin in range(0, order.samples, whole):
-            if steps is not None and taken == steps:
-                return
-            count = min(whole, order.samples - begin)
-            cut = bounds(count, batch, workers)
-            taken += 1
-            yield Lot(
-                rows=order.rows(epoch, begin + cut[worker], begin + cut[worker + 1]),
-                whole=count,
-                epoch=epoch,
-                last=begin + whole >= order.samples,
-                seen=epoch * order.samples + begin,
-            )
-        epoch += 1
+    return Slices(order, whole, evenly(whole, workers)[worker], epochs, steps)
 
 
 def leased(order: Order, batch: int, leases: Iterable[Lease]) -> Iterator[Lot]:
@@ -106,6 +137,6 @@ def no_rows(count: int) -> Rows:
     return np.broadcast_to(np.int64(-1), (count,))
 
 
-def rounds(samples: int, batch: int, workers: int) -> int:
-    """Steps each worker takes in an epoch of slices."""
-    return -(-samples // (batch * workers))
+def rounds(samples: int, whole: int) -> int:
+    """Global batches in an epoch."""
+    return -(-samples // whole)

@@ -39,6 +39,7 @@ class Outcome(NamedTuple):
     staleness: int = 0
     dropped: bool = False  # the gradient came too late and was not used
     skipped: int = 0  # rounds that were closed without this worker since its last
+    share: tuple[int, int] | None = None  # of a whole batch, from now on; None: as before
     stop: bool = False
 
 
@@ -52,9 +53,15 @@ class Exchange:
     summed = False
     sent = 0
     received = 0
+    taken = 0  # steps of this worker whose gradients were used, those of former lives too
+    round = 0  # the next, where there are rounds
+    share: tuple[int, int] | None = None  # of its batch, where that is not this worker's to know
 
     def start(self, replica: Replica) -> None:
-        """Meet the others; on return the replica holds the shared first parameters."""
+        """Meet the others; on return the replica holds the shared parameters.
+
+        In a later life of a worker `taken`, `round` and `share` then say where to go on.
+        """
         raise NotImplementedError
 
     def expect(self, gradient: Gradient) -> None:
@@ -106,6 +113,7 @@ class Post:
     workers: int
     rule: str
     hyper: Hyper
+    life: int = 0  # how often this worker was started again
     secret: bytes = b""
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
@@ -116,6 +124,7 @@ class Post:
     params: Tensor | None = None  # [places, size]
     grads: Tensor | None = None  # [workers, size]
     state: Tensor | None = None  # [states, size] of the update rule
+    journal: Tensor | None = None  # what is about to be changed
     cores: tuple[int, ...] = ()  # those the run may use
     codec: str = "none"
     bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes

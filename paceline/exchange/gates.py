@@ -5,8 +5,11 @@ A parameter server is the same for every strategy; the gate is what differs.
 
 from __future__ import annotations
 
+from math import inf
+
 from paceline.errors import UnknownName
 from paceline.server.gate import WAIT, Decision, Gate, Push
+from paceline.server.shards import cut
 
 GONE = 2**62  # a round nobody waits for
 
@@ -16,16 +19,21 @@ class All:
 
     What comes for a round that was closed is dropped. What comes for a later one is kept for it:
     another block had closed this one without that worker, so enough others are on their way here.
+
+    When a round opens, its batch of `whole` samples is shared out among those who count.
     """
 
     holds = True
 
-    def __init__(self, workers: int, backup: int = 0) -> None:
+    def __init__(self, workers: int, backup: int = 0, whole: int = 0) -> None:
         self.steady = backup == 0  # else the answer to a late worker may still be on its way
+        self.ahead = inf if backup else 1
         self._enough = workers - backup
+        self._whole = whole
         self._counting = set(range(workers))
         self._pushed: dict[int, Push] = {}
         self._round = 0
+        self._share_out()
 
     def push(self, push: Push) -> Decision:
         if push.version < self._round:
@@ -37,6 +45,16 @@ class All:
         self._counting.discard(worker)
         return self._close()
 
+    def join(self, worker: int) -> None:
+        self._counting.add(worker)
+
+    def share(self, worker: int) -> tuple[int, int]:
+        return self._shares.get(worker, (0, 0))
+
+    def _share_out(self) -> None:
+        shares = cut(self._whole, max(1, len(self._counting)))
+        self._shares = dict(zip(sorted(self._counting), shares, strict=False))
+
     def _close(self) -> Decision:
         missing = self._counting - self._pushed.keys()
         waiting = [w for w, push in self._pushed.items() if push.version == self._round]
@@ -45,6 +63,7 @@ class All:
         # In the order of workers, so that the sum does not depend on who came first.
         pushes = tuple(self._pushed.pop(w) for w in sorted(waiting))
         self._round += 1
+        self._share_out()
         return Decision(pushes, tuple(p.worker for p in pushes))
 
 
@@ -53,6 +72,7 @@ class AtOnce:
 
     holds = False
     steady = False
+    ahead = 0
 
     def __init__(self, workers: int) -> None:
         pass
@@ -62,6 +82,12 @@ class AtOnce:
 
     def leave(self, worker: int) -> Decision:
         return WAIT
+
+    def join(self, worker: int) -> None:
+        pass
+
+    def share(self, worker: int) -> tuple[int, int]:
+        return 0, 0
 
 
 class Bounded:
@@ -73,6 +99,7 @@ class Bounded:
 
     holds = False
     steady = False
+    ahead = 0
 
     def __init__(self, workers: int, bound: int) -> None:
         self._bound = bound
@@ -88,6 +115,14 @@ class Bounded:
         self._rounds[worker] = GONE
         return Decision(answer=self._released())
 
+    def join(self, worker: int) -> None:
+        """It counts as one of the slowest, so that nobody has to wait for it at once."""
+        others = [r for w, r in enumerate(self._rounds) if w != worker and r != GONE]
+        self._rounds[worker] = min(others, default=0)
+
+    def share(self, worker: int) -> tuple[int, int]:
+        return 0, 0
+
     def _released(self) -> tuple[int, ...]:
         most = min(self._rounds) + self._bound - 1
         near = tuple(w for w in sorted(self._held) if self._rounds[w] <= most)
@@ -95,10 +130,10 @@ class Bounded:
         return near
 
 
-def make_gate(name: str, workers: int, bound: int = 0, backup: int = 0) -> Gate:
+def make_gate(name: str, workers: int, bound: int = 0, backup: int = 0, whole: int = 0) -> Gate:
     match name:
         case "all":
-            return All(workers, backup)
+            return All(workers, backup, whole)
         case "at-once":
             return AtOnce(workers)
         case "bounded":

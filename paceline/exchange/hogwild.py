@@ -43,10 +43,11 @@ class Hogwild(Exchange):
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._pieces = [(p, self._flat[p.at]) for p in replica.pieces(0, replica.size)]
-        if post.index == 0:
+        if post.index == 0 and not self._board.words[0]:
             self._flat.copy_(replica.flat)
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
+        self.taken = self._board.words[self._taken[post.index]]
         replica.bind(self._flat)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
@@ -64,7 +65,8 @@ class Hogwild(Exchange):
         with torch.no_grad():
             self._rule.update(parts, lr, version + 1)
         self._replica.clear()
-        words[mine] += 1
+        self.taken += 1
+        words[mine] = self.taken
         self._seen = sum(words[word] for word in self._taken)
         return Outcome(
             update=time.perf_counter() - began,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from paceline.server.catalog import LAYERWISE, STATES
+from paceline.server.catalog import CHUNK, LAYERWISE, STATES
 
 if TYPE_CHECKING:
     from paceline.spec import RunSpec
@@ -14,16 +14,22 @@ SMALL = 1 << 17  # parameters up to which to apply a round takes less than to wa
 
 
 class Layout(NamedTuple):
-    """Copies of the flat parameters (each `size` floats) and words on the board."""
+    """Copies of the flat parameters (each `size` floats), words on the board, and a journal."""
 
     params: int
     grads: int
     state: int
     board: int
+    journal: int = 0  # floats
 
     @property
     def copies(self) -> int:
         return self.params + self.grads + self.state
+
+
+def pushlog_words(shards: int, workers: int) -> int:
+    """Of the board: four a shard, two a worker and shard."""
+    return shards * (4 + 2 * workers)
 
 
 def small(spec: RunSpec, size: int) -> bool:
@@ -39,8 +45,14 @@ def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
         # Everything is everybody's.
         return Layout(params=1, grads=0, state=state, board=1 + workers)
     if spec.kind.samples == "leases":
-        # A place each, and the state travels from owner to owner; gradients stay where they are.
-        return Layout(params=workers, grads=0, state=state, board=1 + 2 * shards + workers)
+        # A place each; the state has one for even and one for odd versions.
+        return Layout(
+            params=workers,
+            grads=0,
+            state=2 * state,
+            board=1 + workers + pushlog_words(shards, workers),
+            journal=shards * 2 * min(CHUNK, size),
+        )
     if spec.backup:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
         return Layout(params=2, grads=workers, state=state, board=2 + 3 * workers)

@@ -30,7 +30,7 @@ def make_exchange(spec: RunSpec, post: Post) -> Exchange:
     if post.board is None:
         from paceline.exchange.served import Served
 
-        return Served(post)
+        return Served(post, in_rounds=spec.kind.samples == "slices")
     return _shared(spec, post)
 
 

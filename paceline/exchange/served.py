@@ -29,11 +29,13 @@ LARGE = 1 << 20  # parameters from which on a courier pays
 
 
 class Served(Exchange):
-    def __init__(self, post: Post, large: int = LARGE) -> None:
+    """`in_rounds`: a push is for a round, which may find some blocks already past it."""
+
+    def __init__(self, post: Post, in_rounds: bool, large: int = LARGE) -> None:
         self._post = post
+        self._in_rounds = in_rounds
         self._large = large
         self._sequence = 0
-        self._round = 0
         self._feedback: Feedback | None = None
         self._lines: list[Line] = []
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
@@ -68,12 +70,16 @@ class Served(Exchange):
         self._overlaps = large and replica.device.type == "cpu"
         if self._overlaps:
             replica.on_gradient(self._made)
-        if post.index == 0:
+        if post.index == 0:  # in a later life too: the first may have ended before this
             for block in self._blocks:
                 part = raw(here[block.at])
                 frame = Frame(Kind.INIT, 0, block=block.number, length=len(part))
                 self._mail.send(block.server, frame, part)
-        self._pull()
+        used = [answer.frame.sequence for answer in self._pull()]
+        # A step that some blocks lack is taken again, unless its round is over by now: the blocks
+        # that have it know it by its name.
+        self._sequence = self.taken = max(used) if self._in_rounds else min(used)
+        self.round = max(self._versions.values())
 
     def _views(self, place: Tensor) -> list[list[memoryview]]:
         views: list[list[memoryview]] = [[] for _ in self._post.shards]
@@ -104,15 +110,18 @@ class Served(Exchange):
         answers = self._mail.collect()
         waited = time.perf_counter() - asked
         self._take(answers)
-        behind, self._round = self._round, max(self._versions.values())
+        self.taken = self._sequence
+        behind, self.round = self.round, max(self._versions.values())
+        before, self.share = self.share, self._shared_out(answers)
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         return Outcome(
             exchange=time.perf_counter() - began - waited - elsewhere,
             wait=waited,
-            version=self._round,
+            version=self.round,
             staleness=max(answer.frame.staleness for answer in answers),
             dropped=2 * late > len(answers),
-            skipped=max(0, self._round - behind - 1) if self._post.backup else 0,
+            skipped=max(0, self.round - behind - 1) if self._in_rounds else 0,
+            share=self.share if self.share != before else None,
             stop=gradient.stopping,
         )
 
@@ -158,8 +167,7 @@ class Served(Exchange):
             Kind.PUSH,
             self._post.index,
             self._sequence,
-            # With backup workers a push is for a round; blocks may differ in which they are at.
-            self._round if self._post.backup else self._versions[block.server, block.number],
+            self.round if self._in_rounds else self._versions[block.server, block.number],
             float(gradient.weight),
             gradient.lr,
             block=block.number,
@@ -184,11 +192,19 @@ class Served(Exchange):
             self._places.reverse()
             self._targets.reverse()
 
-    def _pull(self) -> None:
+    def _pull(self) -> list[Answer]:
         self._mail.begin(self._targets[-1])
         for server in range(len(self._lines)):
-            self._mail.send(server, Frame(Kind.PULL, self._post.index))
-        self._take(self._mail.collect())
+            self._mail.send(server, Frame(Kind.PULL, self._post.index, self._post.life))
+        answers = self._mail.collect()
+        self._take(answers)
+        self.share = self._shared_out(answers)
+        return answers
+
+    def _shared_out(self, answers: list[Answer]) -> tuple[int, int]:
+        """This worker's share of the next round, by the word of one block for all."""
+        first = next(a.frame for a in answers if a.server == 0 and a.frame.block == 0)
+        return first.begin, first.end
 
     def finish(self) -> None:
         for server in range(len(self._lines)):

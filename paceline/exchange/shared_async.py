@@ -5,10 +5,8 @@ Each worker has a place of its own for the parameters. A push takes the shard, w
     own place ← rule(current place, own gradient)
 
 and makes its own place the current one. Nobody else writes a worker's place, so what it reads
-stays as it is until its next push; and until the last word is written the old version stands,
-so a worker that dies in mid-push has changed no parameter (a rule's own state, such as momentum,
-is changed in place). The gradient is used where backward left it: an exchange costs what a lone
-optimizer step costs.
+stays as it is until its next push. The gradient is used where backward left it: an exchange costs
+what a lone optimizer step costs. What becomes of a worker that dies in mid-push, the log knows.
 
 With a bound, a worker that has taken n rounds begins the next only when the slowest has taken
 n + 1 − bound, so that at no time one is more than `bound` rounds ahead of another.
@@ -18,48 +16,60 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
+from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.pushlog import PushLog
 from paceline.exchange.replica import Piece, Replica
-from paceline.server.rules import Layers, damped, make_rule
+from paceline.server.rules import Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
+
+View = tuple[Piece, list[Tensor]]  # a piece, and what every worker's place has there
 
 
 class SharedAsync(Exchange):
-    """The board has, a word each: ready; place and version a shard; rounds a worker."""
+    """The board has, a word each: ready; rounds a worker; then what the log keeps."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
         assert post.params is not None
         self._post = post
         self._params = post.params
-        count = len(post.shards)
-        self._places = range(1, 1 + count)
-        self._versions = range(self._places.stop, self._places.stop + count)
-        self._rounds = range(self._versions.stop, self._versions.stop + post.workers)
-        self._board = Board(post.board, self._rounds.stop, post.spin)
-        self._round = 0
-        self._seen = [0] * count
+        assert post.journal is not None
+        shards = len(post.shards)
+        self._rounds = range(1, 1 + post.workers)
+        need = self._rounds.stop + PushLog.words(shards, post.workers)
+        self._board = Board(post.board, need, post.spin)
+        journal = post.journal.view(shards, 2, -1)
+        self._log = PushLog(self._board, self._rounds.stop, shards, post.workers, journal)
+        self._seen = [0] * shards
 
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
         layers = Layers(replica.layers)
-        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
+        # Of even and of odd versions; none where the rule keeps no state.
+        self._states = post.state.view(2, -1, replica.size) if post.state is not None else None
+        state = self._states[0] if self._states is not None else None
+        self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
-        self._pieces = [self._views(replica.pieces(a, b)) for a, b in post.shards]
-        if post.index == 0:
+        self._views = [self._seen_by_all(replica.pieces(a, b)) for a, b in post.shards]
+        self._chunks = [{v[0].at.start: n for n, v in enumerate(views)} for views in self._views]
+        if post.index == 0 and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
+        self._round = self._board.words[self._rounds[post.index]]
         self._pull()
+        self.taken = self._log.pushes(post.index)
         if replica.device.type == "cpu":
             replica.bind(self._own)
 
-    def _views(self, pieces: list[Piece]) -> list[tuple[Piece, list[torch.Tensor]]]:
-        """Each piece with its view in every worker's place, made once."""
+    def _seen_by_all(self, pieces: list[Piece]) -> list[View]:
+        """Views are made once."""
         return [(piece, [place[piece.at] for place in self._params]) for piece in pieces]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
@@ -78,6 +88,7 @@ class SharedAsync(Exchange):
             waited += owned - asked
             updated += time.perf_counter() - owned
         self._replica.clear()
+        self.taken += 1
         elsewhere = 0.0
         if self._post.bound:
             asked = time.perf_counter()
@@ -96,26 +107,49 @@ class SharedAsync(Exchange):
             stop=gradient.stopping,
         )
 
-    def _push(self, shard: int, grads: list[torch.Tensor | None], lr: float) -> int:
+    def _push(self, shard: int, grads: list[Tensor | None], lr: float) -> int:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
-        words, mine = self._board.words, self._post.index
-        current, version = words[self._places[shard]], words[self._versions[shard]]
+        log, mine = self._log, self._post.index
+        version, current = log.settle(shard, self._restore)
         staleness = version - self._seen[shard]
+        had = 0
+        if self._post.life:
+            if log.has(mine, shard, self.taken + 1):  # of a former life, which died over another
+                self._copy(shard, current)
+                return staleness
+            had = log.partial(mine, shard)
         if self._post.damp_stale:
             lr = damped(lr, staleness)
+        if self._states is not None:
+            a, b = self._post.shards[shard]
+            old_state, new_state = self._states[version % 2], self._states[1 - version % 2]
+            new_state[:, a:b].copy_(old_state[:, a:b])
+            self._rule.state = new_state
         parts = []
         with torch.no_grad():
-            for piece, places in self._pieces[shard]:
+            for chunk, (piece, places) in enumerate(self._views[shard]):
                 grad, new, old = grads[piece.parameter], places[mine], places[current]
-                if grad is None:
-                    new.copy_(old)
-                else:
+                if grad is not None and chunk >= had:
                     parts.append((new, old, piece.of(grad), piece.at))
-            self._rule.update(parts, lr, version + 1)
-        words[self._versions[shard]] = version + 1
-        words[self._places[shard]] = mine
-        self._seen[shard] = version + 1
+                elif current != mine:
+                    new.copy_(old)
+            before = partial(self._journal, shard) if current == mine else None
+            self._rule.update(parts, lr, version + 1, before)
+        self._seen[shard] = log.commit(shard, mine)
         return staleness
+
+    def _journal(self, shard: int, part: Part) -> None:
+        new, _, _, at = part
+        self._log.change(shard, self._chunks[shard][at.start], new)
+
+    def _restore(self, shard: int, worker: int, chunk: int, values: Tensor) -> None:
+        """Put back a chunk that a worker died over; what it had changed before stands."""
+        piece, places = self._views[shard][chunk]
+        places[worker].copy_(values[: len(places[worker])])
+        if self._states is not None:
+            stands = self._log.standing(shard)[0] % 2
+            changed = slice(self._post.shards[shard][0], piece.at.start)
+            self._states[stands][:, changed].copy_(self._states[1 - stands][:, changed])
 
     def _stay_close(self, meanwhile: Callable[[], float]) -> float:
         """Wait until the slowest is near; the seconds that something else took meanwhile."""
@@ -133,13 +167,15 @@ class SharedAsync(Exchange):
 
     def _pull(self) -> None:
         """The current version of every shard into the own place."""
-        words = self._board.words
-        for shard, (a, b) in enumerate(self._post.shards):
+        for shard in range(len(self._post.shards)):
             with self._board.owning(shard):
-                current = words[self._places[shard]]
-                if current != self._post.index:
-                    self._own[a:b].copy_(self._params[current][a:b])
-                self._seen[shard] = words[self._versions[shard]]
+                self._copy(shard, self._log.settle(shard, self._restore)[1])
+
+    def _copy(self, shard: int, place: int) -> None:
+        a, b = self._post.shards[shard]
+        if place != self._post.index:
+            self._own[a:b].copy_(self._params[place][a:b])
+        self._seen[shard] = self._log.standing(shard)[0]
 
     def finish(self) -> None:
         self._board.post(self._rounds[self._post.index], GONE)
@@ -150,15 +186,18 @@ class SharedAsync(Exchange):
             self._replica.flat.copy_(self._own)
 
     def hosted(self) -> list[Hosted]:
-        words = self._board.words
-        return [
-            Hosted(
-                server=shard,
-                holds=(b - a) * 4,
-                applied=words[self._versions[shard]],
-                sent=words[self._versions[shard]] * (b - a) * 4,
-                received=words[self._versions[shard]] * (b - a) * 4,
-            )
-            for shard, (a, b) in enumerate(self._post.shards)
-            if shard % self._post.workers == self._post.index
-        ]
+        found = []
+        for shard, (a, b) in enumerate(self._post.shards):
+            if shard % self._post.workers == self._post.index:
+                version, _ = self._log.standing(shard)
+                size = (b - a) * 4
+                found.append(
+                    Hosted(
+                        server=shard,
+                        holds=size,
+                        applied=version,
+                        sent=version * size,
+                        received=version * size,
+                    )
+                )
+        return found

@@ -25,6 +25,7 @@ class Member:
     index: int
     place: Place
     control: Control
+    life: int = 0  # how often it was started again
     pid: int = 0
     state: str = "starting"
     code: int | None = None
@@ -32,6 +33,8 @@ class Member:
     address: str = ""
     facts: Facts | None = None
     progress: Progress = field(default_factory=Progress)
+    frozen_at: float | None = None  # since when it is stopped
+    leasing: bool = False  # has asked for samples in this life
     failure: tuple[str, str] | None = None  # kind and sentence of the error it reported
     report: dict[str, Any] = field(default_factory=dict)
 
@@ -42,6 +45,11 @@ class Member:
     @property
     def failed(self) -> bool:
         return self.failure is not None or (self.gone and self.state != "done")
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was ended from outside, by a signal."""
+        return self.code is not None and self.code < 0 and self.failure is None
 
     def reached(self, state: str) -> bool:
         return self.gone if state == "gone" else ORDER.index(self.state) >= ORDER.index(state)
@@ -58,11 +66,14 @@ class Member:
             "threads": self.place.threads,
             "cores": list(self.place.cores) if self.place.cores else None,
             "inside": None,
+            "restarts": self.life,
             "report": self.report,
         }
 
     def end_in_words(self) -> str:
         """How this role ended, for a sentence that begins with its name."""
+        if self.frozen_at is not None:
+            return "was frozen and did not go on in time"
         if self.code is not None and self.code < 0:
             name = signal.Signals(-self.code).name
             hint = ", by hand or by the system for want of memory" if name == "SIGKILL" else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from paceline.data.sampler import Lease
 
 
@@ -23,23 +25,50 @@ class LeaseBook:
         self._epoch = 0
         self._next = 0
         self._back: list[Lease] = []
-        self._held: dict[int, list[Lease]] = {}
+        # By worker: what it holds, in order, of which the first may be begun; what it gets once
+        # more; and how many batches it had finished before what it holds.
+        self._held: dict[int, list[Lease]] = defaultdict(list)
+        self._again: dict[int, list[Lease]] = defaultdict(list)
+        self._done: dict[int, int] = defaultdict(int)
 
     def take(self, worker: int) -> Lease | None:
         """The next range for this worker, or None when nothing is left."""
-        lease = self._back.pop(0) if self._back else self._cut()
+        kept = self._again[worker] or self._back
+        lease = kept.pop(0) if kept else self._cut()
         if lease is not None:
-            self._held.setdefault(worker, []).append(lease)
+            self._held[worker].append(lease)
         return lease
 
-    def confirm(self, worker: int) -> None:
-        """The worker's oldest lease is done."""
-        if self._held.get(worker):
-            self._held[worker].pop(0)
+    def confirm(self, worker: int, done: int) -> None:
+        """The worker has finished `done` batches in all."""
+        held = self._held[worker]
+        while held and self._done[worker] + self._count(held[0]) <= done:
+            self._done[worker] += self._count(held.pop(0))
 
-    def give_back(self, worker: int) -> None:
-        """What the worker held and had not confirmed is free again."""
-        self._back += self._held.pop(worker, [])
+    def again(self, worker: int, done: int) -> None:
+        """The worker begins anew after `done` batches: it gets what it held and had not finished.
+
+        It and no other, so that a batch of which some servers have the gradient keeps its name.
+        """
+        self._again[worker] = self._unfinished(worker, done) + self._again[worker]
+
+    def give_back(self, worker: int, done: int) -> None:
+        """The worker does not come back: what it had not finished is anybody's."""
+        self._back += self._unfinished(worker, done) + self._again.pop(worker, [])
+
+    def _unfinished(self, worker: int, done: int) -> list[Lease]:
+        self.confirm(worker, done)
+        held = self._held.pop(worker, [])
+        begun = done - self._done[worker]
+        self._done[worker] = done
+        if held and begun:
+            first = held[0]
+            held[0] = first._replace(start=first.start + begun * self._batch)
+        return held
+
+    def _count(self, lease: Lease) -> int:
+        """Its batches."""
+        return -(-(lease.stop - lease.start) // self._batch)
 
     def _cut(self) -> Lease | None:
         if self._next >= self._samples:

@@ -9,7 +9,7 @@ from paceline.launch.resolve import check_memory
 from paceline.transport import memory
 from paceline.transport.board import size_board
 
-SHARED = ("board", "params", "grads", "state")
+SHARED = ("board", "params", "grads", "state", "journal")
 
 
 class Segments:
@@ -32,6 +32,7 @@ class Segments:
         memory.size_segment(self.fd("params"), need.params * size)
         memory.size_segment(self.fd("grads"), need.grads * size)
         memory.size_segment(self.fd("state"), need.state * size)
+        memory.size_segment(self.fd("journal"), need.journal)
         size_board(self.fd("board"), need.board)
 
     def close(self) -> None:

@@ -28,7 +28,13 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     desk = Desk(
         stop - start,
         workers,
-        lambda: make_gate(assignment["gate"], workers, assignment["bound"], assignment["backup"]),
+        lambda: make_gate(
+            assignment["gate"],
+            workers,
+            assignment["bound"],
+            assignment["backup"],
+            assignment["whole"],
+        ),
         lambda size: make_rule(assignment["rule"], size, hyper, layers=layers),
         tally,
         block=assignment["block"],
@@ -43,6 +49,8 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     def tick() -> bool:
         progress = Progress(step=desk.applied, sent=tally.sent, received=tally.received)
         control.send("progress", **record(progress))
+        while (lost := control.take("lost")) is not None:
+            desk.lose(lost["worker"], lost["life"])
         return control.take("stop") is not None or control.ended
 
     identity = assignment["identity"]

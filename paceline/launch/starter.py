@@ -53,6 +53,7 @@ class Starter:
         self._identity: Identity | None = None
         self._segments = Segments()
         self._shards: list[tuple[int, int]] = []
+        self._lent: list[str] = []  # segments that workers are handed
 
     def workers(self, spec: RunSpec, work: Work) -> None:
         """The workers, and the evaluator if there is to be one."""
@@ -64,17 +65,26 @@ class Starter:
         if work.task is not None:
             self._segments.write("task", work.task)
             names.append("task")
-        own_loop = {"kind": "script", "script": str(work.script), "arguments": work.arguments}
+        self._lent = names
         for index in range(spec.workers):
-            place = place_worker(index, spec.workers, spec.threads, self._cores)
-            fds = {name: self._segments.fd(name) for name in names}
-            if index == 0 and work.echo is not None:
-                fds["stdout"] = work.echo
-            more = own_loop if work.script is not None else {}
-            self._fork("worker", index, place, fds, {"spec": spec.model_dump()} | more)
+            self._worker(spec, work, index)
         if spec.evaluator:
             fds = {name: self._segments.fd(name) for name in names if name in ("snapshot", "task")}
             self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()})
+
+    def again(self, spec: RunSpec, work: Work, former: Member) -> None:
+        """Another life for a worker that is gone."""
+        self._worker(spec, work, former.index, former.life + 1)
+
+    def _worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
+        place = place_worker(index, spec.workers, spec.threads, self._cores)
+        fds = {name: self._segments.fd(name) for name in self._lent}
+        if index == 0 and work.echo is not None:
+            fds["stdout"] = work.echo
+        more: dict[str, Any] = {"spec": spec.model_dump()}
+        if work.script is not None:
+            more |= {"kind": "script", "script": str(work.script), "arguments": work.arguments}
+        self._fork("worker", index, place, fds, more, life)
 
     def servers(self, spec: RunSpec, facts: Facts) -> None:
         """The servers over TCP; over shared memory they live inside the workers."""
@@ -98,6 +108,7 @@ class Starter:
                 "gate": spec.kind.gate,
                 "bound": spec.bound or 0,
                 "backup": spec.backup,
+                "whole": spec.step_samples * spec.workers,
                 "damp_stale": spec.damp_stale,
                 "codec": spec.codec,
                 "rule": spec.optimizer,
@@ -108,24 +119,23 @@ class Starter:
             }
             self._fork("server", index, place_server(), {}, more)
 
-    def roster(self, spec: RunSpec, facts: Facts) -> None:
-        """Tell every worker the spec as resolved and where the others are."""
+    def roster(self, spec: RunSpec, facts: Facts, member: Member) -> None:
+        """Tell a worker the spec as resolved and where the others are."""
         meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
         alone = spec.workers <= len(self._cores)
-        for member in self._crew.workers():
-            member.control.send(
-                "roster",
-                spec=spec.model_dump(),
-                shards=self._shards,
-                addresses=[m.address for m in self._crew.servers()],
-                block=self._block(spec, facts),
-                secret=self._secret.hex(),
-                certificate=self._identity.certificate if self._identity else "",
-                meeting=meeting,
-                hyper=_hyper(spec, facts),
-                cores=self._cores,
-                spin=SPIN if alone else 0.0,
-            )
+        member.control.send(
+            "roster",
+            spec=spec.model_dump(),
+            shards=self._shards,
+            addresses=[m.address for m in self._crew.servers()],
+            block=self._block(spec, facts),
+            secret=self._secret.hex(),
+            certificate=self._identity.certificate if self._identity else "",
+            meeting=meeting,
+            hyper=_hyper(spec, facts),
+            cores=self._cores,
+            spin=SPIN if alone else 0.0,
+        )
 
     def _block(self, spec: RunSpec, facts: Facts) -> int:
         """Floats a frame: a layer-wise rule needs whole layers before it can apply anything."""
@@ -138,16 +148,18 @@ class Starter:
         place: Place,
         fds: dict[str, int],
         more: dict[str, Any],
+        life: int = 0,
     ) -> None:
         role = kind if index is None else f"{kind}-{index}"
         ours, theirs = pair()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         log = os.open(self._folder.log_path(role), flags, 0o644)
-        self._crew.add(Member(role, kind, index or 0, place, Control(ours)))
+        self._crew.add(Member(role, kind, index or 0, place, Control(ours), life))
         assignment = {
             "role": role,
             "kind": kind,
             "index": index or 0,
+            "life": life,
             "folder": str(self._folder.path.resolve()),
             "t0": self._clock.t0,
             "secret": self._secret.hex(),

@@ -3,7 +3,8 @@
     workers ─ready─► resolve the spec ─► servers ─ready─► roster to workers
             ─trained─► part ─done─► servers and evaluator stop ─► all gone
 
-One role that ends before it is done ends the run: the others are told to end, then made to.
+A role that ends before it is done is started again where the others can take it back; otherwise
+it ends the run: the others are told to end, then made to.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from paceline.errors import Interrupted, PacelineError, RequestError, RoleDied, 
 from paceline.launch.crew import Crew, Member
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
+from paceline.launch.policy import Answer, Policy
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
@@ -62,7 +64,11 @@ class Supervisor:
         self._scores = ScoreBook()
         self._leases: LeaseBook | None = None
         self._selector = selectors.DefaultSelector()
-        self._heard: set[str] = set()  # roles whose control connection is being listened to
+        self._heard: set[tuple[str, int]] = set()  # roles, and lives of theirs, listened to
+        self._policy = Policy(spec.max_restarts, own_loop=work.script is not None)
+        self._asked = spec
+        self._facts: Facts | None = None
+        self._parting = False
         self._state = "starting"
         self._next_sample = 0.0
         self._stopping = stopping
@@ -95,10 +101,13 @@ class Supervisor:
         self._starter.servers(spec, facts)
         if not self._until(crew.servers, "ready"):
             return
-        self._starter.roster(spec, facts)
+        for worker in crew.workers():
+            self._starter.roster(spec, facts, worker)
+        self._facts = facts
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
+        self._parting = True
         self._say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
         self._say([m for m in crew if m.kind != "worker"], "stop")
@@ -150,8 +159,8 @@ class Supervisor:
     def _listen(self) -> None:
         """Listen to roles that were started since."""
         for member in self._crew:
-            if member.role not in self._heard:
-                self._heard.add(member.role)
+            if (member.role, member.life) not in self._heard:
+                self._heard.add((member.role, member.life))
                 self._selector.register(member.control, selectors.EVENT_READ, member)
 
     def _hear_nursery(self, report: dict[str, Any]) -> None:
@@ -173,8 +182,11 @@ class Supervisor:
         for message in member.control.poll():
             self._on(member, message)
         if member.control.ended:
-            with contextlib.suppress(KeyError):  # unregistered when its end was first read
-                self._selector.unregister(member.control)
+            self._forget(member)
+
+    def _forget(self, member: Member) -> None:
+        with contextlib.suppress(KeyError):  # done when its end was first read
+            self._selector.unregister(member.control)
 
     def _on(self, member: Member, message: Message) -> None:
         match message.pop("kind"):
@@ -184,30 +196,38 @@ class Supervisor:
                 member.address = message.get("address", "")
                 if "facts" in message:
                     member.facts = Facts(**message["facts"])
+                if member.life:
+                    self._welcome(member)
             case "progress":
                 member.progress = Progress(**message)
                 self._observer.progress(member.role, member.progress)
             case "score":
                 self._on_score(member, message)
             case "lease":
-                self._on_lease(member)
+                self._on_lease(member, message["done"])
             case "snapshot":
                 # The evaluator's wish goes to worker-0, its answer comes back the same way.
                 other = "evaluator" if member.kind == "worker" else "worker-0"
                 self._say([self._crew[other]], "snapshot", **message)
             case "trained":
                 member.state = "trained"
+                if self._parting:  # it was started again meanwhile
+                    member.control.send("part")
             case "done":
                 member.state = "done"
                 member.report |= message
             case "failed":
                 member.failure = (message["error"], message["message"])
 
-    def _on_lease(self, member: Member) -> None:
+    def _on_lease(self, member: Member, done: int) -> None:
         lease = None
         if self._leases is not None and not self._told_to_stop:
-            self._leases.confirm(member.index)
+            if member.leasing:
+                self._leases.confirm(member.index, done)
+            else:
+                self._leases.again(member.index, done)
             lease = self._leases.take(member.index)
+        member.leasing = True
         epoch, start, stop = lease or (None, 0, 0)
         member.control.send("lease", epoch=epoch, start=start, stop=stop)
 
@@ -241,6 +261,23 @@ class Supervisor:
         traffic = {m.role: (m.progress.sent, m.progress.received) for m in living}
         pids = {m.role: m.pid for m in living}
         self._folder.append_resources(self._sampler.sample(pids, traffic))
+        for member in living:
+            self._look_whether_frozen(member)
+
+    def _look_whether_frozen(self, member: Member) -> None:
+        """A role that stands still for longer than its lease is ended: it might wake at any time
+        and go on writing where others are by then."""
+        now, lease = self._clock.now(), self._spec.lease
+        if not self._sampler.frozen(member.pid):
+            if member.frozen_at is not None:
+                self._tell(member.role, "thawed", f"after {now - member.frozen_at:.1f} s")
+            member.frozen_at = None
+        elif member.frozen_at is None:
+            member.frozen_at = now
+            self._tell(member.role, "frozen", "its process was stopped")
+        elif lease and now - member.frozen_at >= lease:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(member.pid, signal.SIGKILL)
 
     def _write_live(self) -> None:
         self._folder.write_live(self._state, os.getpid(), self._crew.live())
@@ -251,6 +288,9 @@ class Supervisor:
         """Raise if a role has failed, after a moment in which a better cause may show."""
         if self._stopping.insisted:
             raise Interrupted("ended at once, by a second interrupt.")
+        for member in self._crew:
+            if member.failed and self._recovered(member):
+                return
         if self._crew.culprit() is None:
             return
         deadline = self._clock.now() + ECHO
@@ -267,6 +307,28 @@ class Supervisor:
         inside = self._crew.inside(culprit)
         also = f" with {' and '.join(inside)} inside it" if inside else ""
         raise RoleDied(culprit.role + also, culprit.end_in_words() + ".", self._log_tail(culprit))
+
+    # Going on.
+
+    def _recovered(self, member: Member) -> bool:
+        """Whether the run goes on although this role is gone."""
+        if self._facts is None or self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
+            return False
+        again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
+        self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
+        self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
+        self._forget(member)
+        member.control.close()
+        self._starter.again(self._asked, self._work, member)
+        return True
+
+    def _welcome(self, member: Member) -> None:
+        """A role in another life is up: it goes on where the others are."""
+        assert self._facts is not None
+        self._starter.roster(self._spec, self._facts, member)
+        if self._told_to_stop:
+            self._say([member], "stop")
+        self._tell(member.role, "back", "up again")
 
     def _log_tail(self, member: Member) -> list[str]:
         try:

@@ -29,6 +29,14 @@ class Process:
         return cpu.user + cpu.system, memory.rss
 
     @property
+    def frozen(self) -> bool:
+        """Whether it was stopped from outside, as by SIGSTOP, and has not been let go on."""
+        try:
+            return bool(self._process.status() == psutil.STATUS_STOPPED)
+        except psutil.Error:
+            return False
+
+    @property
     def alive(self) -> bool:
         try:
             return bool(self._process.status() != psutil.STATUS_ZOMBIE)

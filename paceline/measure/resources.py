@@ -42,6 +42,10 @@ class Sampler:
             )
         return samples
 
+    def frozen(self, pid: int) -> bool:
+        """Whether a process that was sampled is stopped."""
+        return pid in self._known and self._known[pid].frozen
+
     def _usage(self, pid: int) -> tuple[float, int] | None:
         if pid not in self._known:
             try:

@@ -1,5 +1,9 @@
 """The update rules by name. No torch here: specs are checked against this."""
 
+# 128 Ki floats, half a megabyte: the mean of a chunk is still in the cache when it is applied, and
+# the calls that go over it cost little beside it.
+CHUNK = 1 << 17
+
 # How many numbers a rule keeps for every parameter.
 STATES = {
     **{"sgd": 0, "momentum": 1, "nesterov": 1, "adagrad": 1, "adam": 2, "adamw": 2},

@@ -20,7 +20,7 @@ FRAMES = 64  # read of one peer before the next has its turn
 
 
 class Handler(Protocol):
-    def target(self, frame: Frame) -> memoryview | None: ...
+    def target(self, connection: Connection, frame: Frame) -> memoryview | None: ...
 
     def handle(self, connection: Connection, frame: Frame) -> None: ...
 
@@ -118,7 +118,7 @@ class Connection:
         frame = self._frame
         if frame is None:
             frame = unpack(self._header)
-            payload = handler.target(frame)
+            payload = handler.target(self, frame)
             if payload is not None:
                 self._frame, self._target = frame, payload
                 return

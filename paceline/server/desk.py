@@ -80,6 +80,9 @@ class Desk:
             self._rows.append(rows)
             self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
         self._params = params[0]
+        self._lives = [0] * workers  # how often each worker was started again
+        self._lost = [False] * workers  # and has not come since
+        self._lines: dict[int, Connection] = {}  # who pushes for a worker
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * raw(self._params).nbytes
 
@@ -92,7 +95,7 @@ class Desk:
         """Updates so far."""
         return self.windows[0].table.version
 
-    def target(self, frame: Frame) -> memoryview | None:
+    def target(self, connection: Connection, frame: Frame) -> memoryview | None:
         """Where this frame's payload goes."""
         if frame.sender >= self._workers:
             raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
@@ -105,14 +108,13 @@ class Desk:
             raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
         if frame.kind == Kind.PUSH:
             window.check(frame)
+            self._claim(connection, frame.sender)
         if not carries:
             return None
-        if frame.kind == Kind.INIT:
-            if window.ready:
-                raise WireError("initial parameters were sent a second time.")
-            return raw(self._rows[frame.block][frame.sender])
-        if window.known(frame):
+        if window.ready if frame.kind == Kind.INIT else window.known(frame):
             return self._unread[: frame.length]
+        if frame.kind == Kind.INIT:
+            return raw(self._rows[frame.block][frame.sender])
         return self._inbox[frame.block][frame.sender][: frame.length]
 
     def _fits(self, length: int, count: int, coded: bool) -> bool:
@@ -128,8 +130,7 @@ class Desk:
             case Kind.INIT:
                 self.windows[frame.block].init(self._rows[frame.block][frame.sender])
             case Kind.PULL:
-                for window in self.windows:
-                    window.pull(connection, frame)
+                self._pull(connection, frame)
             case Kind.PUSH:
                 window = self.windows[frame.block]
                 if self._codec is not None and frame.weight > 0 and not window.known(frame):
@@ -141,3 +142,31 @@ class Desk:
                     window.leave(frame.sender)
             case _:
                 raise WireError(f"a server does not take frames of kind {frame.kind}.")
+
+    def _pull(self, connection: Connection, frame: Frame) -> None:
+        """Answer with everything; a worker that was lost counts again."""
+        worker, life = frame.sender, frame.sequence
+        if life != self._lives[worker]:
+            raise WireError(f"worker {worker} is not known to be in its life number {life}.")
+        joins, self._lost[worker] = self._lost[worker], False
+        for window in self.windows:
+            if joins:
+                window.join(connection, frame)
+            else:
+                window.pull(connection, frame)
+
+    def _claim(self, connection: Connection, worker: int) -> None:
+        """Only one connection pushes for a worker: it has one place for gradients."""
+        holder = self._lines.setdefault(worker, connection)
+        if holder.closed:
+            self._lines[worker] = connection
+        elif holder is not connection:
+            raise WireError(f"worker {worker} has another connection.")
+
+    def lose(self, worker: int, life: int) -> None:
+        """This life of a worker is over, by the supervisor's word: nobody waits for it."""
+        self._lives[worker], self._lost[worker] = life + 1, True
+        if (line := self._lines.pop(worker, None)) is not None:
+            line.close()
+        for window in self.windows:
+            window.leave(worker)

@@ -23,12 +23,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from paceline.server.catalog import CHUNK
 
-# 128 Ki floats, half a megabyte: the mean of a chunk is still in the cache when it is applied, and
-# the calls that go over it cost little beside it.
-CHUNK = 1 << 17
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 Part = tuple[Tensor, Tensor, Tensor, slice]  # new, old, gradient, and where they lie in the range
 
@@ -64,10 +62,22 @@ class Rule:
         """Its range in pieces that fit the cache and that it can work on."""
         return chunks(0, self.size)
 
-    def update(self, parts: Iterable[Part], lr: float, t: int) -> None:
-        """The t-th update, of all that has a gradient; each part lies within one layer's chunk."""
+    def update(
+        self,
+        parts: Iterable[Part],
+        lr: float,
+        t: int,
+        before: Callable[[Part], None] | None = None,
+    ) -> None:
+        """The t-th update, of all that has a gradient; each part lies within one layer's chunk.
+
+        `before` is called with each part before it is changed.
+        """
         step = self.step
-        for new, old, grad, at in parts:
+        for part in parts:
+            if before is not None:
+                before(part)
+            new, old, grad, at = part
             step(new, old, grad, at, lr, t)
 
     def measure(self, parts: Iterable[Part], t: int) -> None:

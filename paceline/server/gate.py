@@ -31,6 +31,7 @@ class Gate(Protocol):
 
     `holds`: gradients are kept until others have come; otherwise each is used at once.
     `steady`: nothing is applied before every answer of the last update was taken.
+    `ahead`: how many versions a gradient may be ahead of this block, since others were quicker.
     """
 
     @property
@@ -39,6 +40,18 @@ class Gate(Protocol):
     @property
     def steady(self) -> bool: ...
 
+    @property
+    def ahead(self) -> float: ...
+
     def push(self, push: Push) -> Decision: ...
 
-    def leave(self, worker: int) -> Decision: ...
+    def leave(self, worker: int) -> Decision:
+        """Nobody waits for this worker any more. What it has pushed counts."""
+        ...
+
+    def join(self, worker: int) -> None:
+        """This worker counts again, from the round that is open now."""
+
+    def share(self, worker: int) -> tuple[int, int]:
+        """The worker's part of the batch of the round that is open now, where there are rounds."""
+        ...

@@ -5,9 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from paceline.errors import UnknownName
-from paceline.server.catalog import LAYERWISE, RULES, STATES
+from paceline.server.catalog import CHUNK, LAYERWISE, RULES, STATES
 from paceline.server.elementwise import (
-    CHUNK,
     Adagrad,
     Adam,
     AdamW,

@@ -45,9 +45,9 @@ class Window:
         self._done: dict[int, Done] = {}
 
     def init(self, values: Tensor) -> None:
-        """The first parameters are here."""
+        """The first parameters are here. A second time, from another life, they change nothing."""
         if self.ready:
-            raise WireError("initial parameters were sent a second time.")
+            return
         self.table.slot(0).copy_(values)
         self.ready = True
         for connection, frame in self._early.values():
@@ -56,16 +56,24 @@ class Window:
 
     def pull(self, connection: Connection, frame: Frame) -> None:
         if self.ready:
-            self._answer(connection, frame, Done(frame.sequence, 0, Kind.STATE))
+            used = self._done.get(frame.sender)
+            self._answer(connection, frame, Done(used.sequence if used else 0, 0, Kind.STATE))
         else:
             self._early[frame.sender] = connection, frame
+
+    def join(self, connection: Connection, frame: Frame) -> None:
+        """A worker that was started again. If it left a gradient here, it goes on after that."""
+        self.gate.join(frame.sender)
+        if frame.sender in self._waiting:
+            self._waiting[frame.sender] = connection, frame
+        else:
+            self.pull(connection, frame)
 
     def check(self, frame: Frame) -> None:
         """Refuse a push that cannot be, before a byte of it takes another's place."""
         if not self.ready:
             raise WireError("a gradient came before there were parameters.")
-        ahead = self.gate.holds and not self.gate.steady  # of this block, not of all
-        if frame.version > self.table.version and not ahead:
+        if frame.version > self.table.version + self.gate.ahead:
             raise WireError("a gradient names a version that there is not yet.")
         if not (0 <= frame.weight <= MOST and abs(frame.lr) <= MOST):  # nor is NaN
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
@@ -114,13 +122,16 @@ class Window:
             self._answer(connection, frame, self._done[worker])
 
     def _answer(self, connection: Connection, frame: Frame, done: Done) -> None:
+        begin, end = self.gate.share(frame.sender)
         state = Frame(
             done.kind,
             frame.sender,
-            frame.sequence,
+            done.sequence,
             self.table.version,
             staleness=done.staleness,
             block=self.index,
+            begin=begin,
+            end=end,
             length=len(self._params),
         )
         connection.send(state, self._params, steady=self.gate.steady)

@@ -70,6 +70,15 @@ class RunSpec(BaseModel):
     evaluate: Literal["epoch", "end", "never"] = Field("epoch", description="when to score")
     evaluator: bool = Field(False, description="score beside training, in a role of its own")
     target_accuracy: float | None = Field(None, gt=0, le=1, description="stop once reached")
+    max_restarts: int = Field(
+        3, ge=0, description="how often a role that died is started again; 0: the run ends with it"
+    )
+    lease: float = Field(
+        3.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="seconds a frozen role is waited for; 0: as long as it takes",
+    )
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
     tls: bool = Field(False, description="encrypt what workers and servers send")

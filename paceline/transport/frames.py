@@ -4,9 +4,9 @@ A frame is a fixed header, then `length` payload bytes. Nothing is ever unpickle
 goes in blocks, a frame each, so that one is applied while the next is on its way.
 
     worker                       server
-      │ INIT   a block of the first parameters    worker-0 only, once
-      │ PULL  ────────────────────► │             held until there are parameters
-      │ ◄──────────────────── STATE │             every block
+      │ INIT   a block of the first parameters    worker-0 only; a second time it changes nothing
+      │ PULL  ────────────────────► │             held until there are parameters; says which life
+      │ ◄──────────────────── STATE │             every block, and what was applied of this worker's
       │ PUSH   a block of a gradient              named (sender, sequence): applied once,
       │ ◄──────────────────── STATE │             answered always, when the gate lets it,
       │ ◄───────────────────── LATE │             or at once if its round was closed without it
@@ -23,7 +23,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 2
+PROTOCOL = 3
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 
@@ -39,7 +39,12 @@ class Kind(IntEnum):
 
 
 class Frame(NamedTuple):
-    """A header. `version` is the one a gradient was computed from, or the one now answered."""
+    """A header. `version` is the one a gradient was computed from, or the one now answered.
+
+    `sequence` names a push; in a PULL it is how often the worker was started again, in an answer
+    the last push of the worker's that was used. An answer's `begin` and `end` are the worker's
+    share of the next round.
+    """
 
     kind: int
     sender: int
@@ -50,9 +55,11 @@ class Frame(NamedTuple):
     staleness: int = 0
     block: int = 0
     length: int = 0
+    begin: int = 0
+    end: int = 0
 
 
-_HEADER = struct.Struct("<2sBBIQQddIIQ")
+_HEADER = struct.Struct("<2sBBIQQddIIQII")
 HEADER_BYTES = _HEADER.size
 _KINDS = frozenset(int(kind) for kind in Kind)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from paceline.data.sampler import Lease
 from paceline.transport.control import Control
@@ -10,12 +10,15 @@ from paceline.transport.control import Control
 LEASE_SECONDS = 300.0
 
 
-def leases(control: Control) -> Iterator[Lease]:
-    """Ranges from the supervisor, one asked for ahead, until it has no more."""
-    control.send("lease")
+def leases(control: Control, done: Callable[[], int]) -> Iterator[Lease]:
+    """Ranges from the supervisor, one asked for ahead, until it has no more.
+
+    `done` says how many batches this worker has finished.
+    """
+    control.send("lease", done=done())
     while True:
         answer = control.wait("lease", seconds=LEASE_SECONDS)
         if answer["epoch"] is None:
             return
-        control.send("lease")
+        control.send("lease", done=done())
         yield Lease(answer["epoch"], answer["start"], answer["stop"])

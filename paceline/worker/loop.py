@@ -10,27 +10,24 @@ are more than one batch go forward and back a batch at a time, and their gradien
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from torch import nn
 
 from paceline.data.base import Batch
-from paceline.data.sampler import Lot
 from paceline.exchange.base import Exchange, Gradient
 from paceline.exchange.replica import Replica
 from paceline.tasks.base import Task
+from paceline.worker.batches import Batches
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
-
-Made = tuple[Lot, Any]
 
 
 def train(
     task: Task,
     replica: Replica,
-    batches: Iterator[Made],
+    batches: Batches,
     exchange: Exchange,
     recipe: Recipe,
     most: int,
@@ -42,8 +39,7 @@ def train(
     """
     model = replica.model
     model.train()
-    ahead = Ahead(batches)
-    while (made := ahead.take()) is not None:
+    while (made := batches.take()) is not None:
         lot, batch = made
         fetched = time.monotonic()
         count = len(lot.rows)
@@ -52,12 +48,13 @@ def train(
         expect = partial(exchange.expect, gradient)
         value = gradients(task, model, batch, count, most, share, expect)
         arrived = time.monotonic()
-        data = ahead.spent()
-        outcome = exchange.step(gradient, ahead.prepare)
+        data = batches.spent()
+        outcome = exchange.step(gradient, batches.prepare)
         reporter.step(lot, value, data, arrived - fetched, arrived, outcome)
         if outcome.stop:
             break
-        ahead.skip(outcome.skipped)
+        if outcome.skipped or outcome.share is not None:
+            batches.go_on(lot.round + 1 + outcome.skipped, outcome.share)
 
 
 def gradients(
@@ -84,40 +81,3 @@ def gradients(
             expect()
         value += part * task.gradients(model, piece, part * share)
     return value
-
-
-class Ahead:
-    """The next batch, made when asked for, or before if there is time."""
-
-    def __init__(self, batches: Iterator[Made]) -> None:
-        self._batches = batches
-        self._next: Made | None = None
-        self._prepared = False
-        self._spent = 0.0
-
-    def prepare(self) -> float:
-        """Make the next batch unless it is made; the seconds that took."""
-        if self._prepared:
-            return 0.0
-        began = time.monotonic()
-        self._next = next(self._batches, None)
-        self._prepared = True
-        seconds = time.monotonic() - began
-        self._spent += seconds
-        return seconds
-
-    def take(self) -> Made | None:
-        """The next batch, or None after the last."""
-        self.prepare()
-        self._prepared = False
-        return self._next
-
-    def skip(self, count: int) -> None:
-        """Leave out the batches of rounds that were closed without this worker."""
-        for _ in range(count):
-            self.take()
-
-    def spent(self) -> float:
-        """Seconds spent on making batches since last asked."""
-        spent, self._spent = self._spent, 0.0
-        return spent

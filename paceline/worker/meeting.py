@@ -46,6 +46,7 @@ def post_from(
     fds: dict[str, int],
     size: int,
     apply: Callable[[], None] | None = None,
+    life: int = 0,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
     need = layout(spec, size, len(roster["shards"]), 0)
@@ -57,6 +58,7 @@ def post_from(
     return Post(
         index=index,
         workers=spec.workers,
+        life=life,
         rule=spec.optimizer or "sgd",
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
@@ -69,6 +71,7 @@ def post_from(
         params=rows("params", need.params),
         grads=rows("grads", need.grads),
         state=rows("state", need.state),
+        journal=memory.floats(fds["journal"], (need.journal,)) if shared and need.journal else None,
         cores=tuple(roster["cores"]),
         codec=spec.codec,
         bound=spec.bound or 0,

@@ -29,6 +29,7 @@ class Reporter:
         steps: int,
         at_epoch_end: Callable[[int, int], None],
         on_snapshot: Callable[[Message], None],
+        taken: int = 0,
     ) -> None:
         self._control = control
         self._writer = writer
@@ -39,7 +40,7 @@ class Reporter:
         self._on_snapshot = on_snapshot
         self._next = 0.0
         self.stopping = False
-        self.taken = 0
+        self.taken = taken  # steps, those of former lives too
         self.samples = 0
         self.dropped = 0
         self.epoch = 0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from paceline.data.prefetch import Prefetch
 from paceline.data.sampler import Lot, Order, leased, rounds, slices
 from paceline.exchange.base import Exchange
 from paceline.exchange.make import make_exchange
@@ -24,6 +24,7 @@ from paceline.store.steps import StepWriter
 from paceline.tasks.base import Task
 from paceline.transport.control import Control, Message
 from paceline.types import Facts, record
+from paceline.worker.batches import Batches
 from paceline.worker.device import pick_device
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
@@ -66,7 +67,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    exchange = make_exchange(spec, post_from(roster, spec, index, fds, replica.size))
+    post = post_from(roster, spec, index, fds, replica.size, life=assignment["life"])
+    exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
@@ -83,12 +85,13 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             clock=clock,
             exchange=exchange,
             steps=_steps(spec, len(data.train)),
+            taken=exchange.taken,
             at_epoch_end=scorer.at_epoch_end,
             on_snapshot=give_snapshot,
         )
-        lots = _lots(spec, index, len(data.train), control)
-        with contextlib.closing(Prefetch(data.train, lots)) as fetched:
-            batches = ((lot, to_device(batch, device)) for lot, batch in fetched)
+        lots = _lots(spec, index, len(data.train), control, exchange)
+        place = partial(to_device, device=device)
+        with contextlib.closing(Batches(data.train, lots, place)) as batches:
             recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
             train(task, replica, batches, exchange, recipe, most, reporter)
         part(exchange, reporter, control)
@@ -99,16 +102,20 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     done(exchange, reporter, control)
 
 
-def _lots(spec: RunSpec, index: int, samples: int, control: Control) -> Iterator[Lot]:
+def _lots(
+    spec: RunSpec, index: int, samples: int, control: Control, exchange: Exchange
+) -> Iterator[Lot]:
     order, step = Order(samples, spec.seed), spec.step_samples
     if spec.kind.samples == "leases":
-        return leased(order, step, leases(control))
-    return slices(order, step, index, spec.workers, spec.epochs, spec.steps)
+        return leased(order, step, leases(control, lambda: exchange.taken))
+    lots = slices(order, step, index, spec.workers, spec.epochs, spec.steps)
+    lots.go_on(exchange.round, exchange.share)
+    return lots
 
 
 def _steps(spec: RunSpec, samples: int) -> int:
     """How many steps this worker will take, or about how many where it leases its samples."""
-    return spec.steps or rounds(samples, spec.step_samples, spec.workers) * (spec.epochs or 1)
+    return spec.steps or rounds(samples, spec.step_samples * spec.workers) * (spec.epochs or 1)
 
 
 def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:

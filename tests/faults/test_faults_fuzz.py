@@ -52,6 +52,8 @@ frames = st.builds(
     weight=st.floats(),
     lr=st.floats(),
     staleness=short,
+    begin=short,
+    end=short,
     block=short,
     length=long | st.integers(0, MAX_PAYLOAD) | st.sampled_from([32, 64]),
 )

@@ -1,4 +1,4 @@
-"""kill -9 of any one process in the middle: the run ends, names it, and nothing remains."""
+"""kill -9 of any one process where none is started again: the run ends and names it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from paceline.store.listing import list_runs
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
-LONG = ("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end")
+LONG = (
+    *("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end"),
+    *("--max-restarts", "0"),
+)
+
+LASTING: dict[str, Any] = {"epochs": 100000, "max_restarts": 0}
 
 VICTIMS = [
     *[(crew, role) for crew in ALL if crew != "single" for role in ("worker-0", "worker-1")],
@@ -36,7 +41,11 @@ VICTIMS = [
 def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Path) -> None:
     with harm(runs, kill(role), role) as watch, pytest.raises(RoleDied) as died:
         paceline.fit(
-            task("Patient"), epochs=100000, evaluator=role == "evaluator", out=runs, **ALL[crew]
+            task("Patient"),
+            **LASTING,
+            evaluator=role == "evaluator",
+            out=runs,
+            **ALL[crew],
         )
     assert watch.ended_within < ENDS_WITHIN
     assert not alive([*watch.pids.values()])
@@ -47,7 +56,7 @@ def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Pat
 def test_a_server_inside_a_worker_is_listed_with_it(runs: Path) -> None:
     """Over shared memory there is no process to kill but the worker: the live file says so."""
     with harm(runs, kill("server-1"), "server-1") as watch, pytest.raises(RoleDied) as died:
-        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-shm"])
+        paceline.fit(task("Patient"), **LASTING, out=runs, **CREWS["ps-sync-shm"])
     assert watch.pids["server-1"] == watch.pids["worker-1"]
     assert str(died.value).startswith("worker-1 with server-1 inside it was killed")
 
@@ -109,7 +118,7 @@ def test_a_killed_nursery_ends_the_run_and_not_the_next(
         harm(runs, kill_nursery) as watch,
         pytest.raises(RunFailed, match="the process that starts roles is gone"),
     ):
-        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS[crew])
+        paceline.fit(task("Patient"), **LASTING, out=runs, **CREWS[crew])
     assert watch.ended_within < ENDS_WITHIN
     eventually(lambda: not alive([*watch.pids.values()]), ENDS_WITHIN, "all gone")
     assert [entry.state for entry in list_runs(runs)] == ["failed"]
@@ -123,7 +132,7 @@ def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -
         os.kill(pids["worker-0"], signal.SIGKILL)
 
     with harm(runs, stop_one_kill_one) as watch, pytest.raises(RoleDied) as died:
-        paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS[crew])
+        paceline.fit(task("Patient"), **LASTING, out=runs, **CREWS[crew])
     assert watch.ended_within < ENDS_WITHIN
     assert str(died.value).startswith("worker-0 ")
 
@@ -131,7 +140,7 @@ def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp"])
 def test_the_last_words_of_a_killed_role_are_told(crew: str, runs: Path) -> None:
     with harm(runs, kill("worker-1")), pytest.raises(RoleDied) as died:
-        paceline.fit(task("Talks"), epochs=100000, out=runs, **CREWS[crew])
+        paceline.fit(task("Talks"), **LASTING, out=runs, **CREWS[crew])
     assert "this is worker-1" in died.value.log
 
 

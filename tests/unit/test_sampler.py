@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import islice, pairwise
+from itertools import islice
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.data.sampler import Lease, Lot, Order, bounds, leased, no_rows, rounds, slices
+from paceline.data.sampler import Lease, Lot, Order, evenly, leased, no_rows, rounds, slices
 
 samples_ = st.integers(1, 200)
 batch_ = st.integers(1, 40)
@@ -30,7 +30,7 @@ def lots_of(
 def test_every_sample_once_an_epoch(samples: int, batch: int, workers: int, epochs: int) -> None:
     each = lots_of(samples, batch, workers, epochs)
     assert len({len(lots) for lots in each}) == 1
-    assert len(each[0]) == epochs * rounds(samples, batch, workers)
+    assert len(each[0]) == epochs * rounds(samples, batch * workers)
     for epoch in range(epochs):
         rows = [row for lots in each for lot in lots if lot.epoch == epoch for row in lot.rows]
         assert sorted(rows) == list(range(samples))
@@ -66,13 +66,51 @@ def test_steps_are_exact(samples: int, batch: int, workers: int, steps: int) -> 
         assert all(len(lot.rows) <= batch for lot in lots)
 
 
-@given(count=st.integers(0, 240), batch=batch_, workers=workers_)
-def test_a_short_batch_is_shared_evenly(count: int, batch: int, workers: int) -> None:
-    cut = bounds(min(count, batch * workers), batch, workers)
-    shares = [stop - start for start, stop in pairwise(cut)]
-    assert len(shares) == workers
-    assert sum(shares) == min(count, batch * workers)
+@given(samples=samples_, batch=batch_, workers=workers_)
+def test_a_short_batch_is_shared_evenly(samples: int, batch: int, workers: int) -> None:
+    last = [lots[-1] for lots in lots_of(samples, batch, workers, 1)]
+    shares = [len(lot.rows) for lot in last]
+    assert sum(shares) == last[0].whole
     assert max(shares) - min(shares) <= 1
+
+
+@given(whole=st.integers(0, 240), workers=workers_)
+def test_even_shares_follow_one_another(whole: int, workers: int) -> None:
+    shares = evenly(whole, workers)
+    assert [begin for begin, _ in shares] == [0, *(end for _, end in shares[:-1])]
+    assert shares[-1][1] == whole
+    assert max(e - b for b, e in shares) - min(e - b for b, e in shares) <= 1
+
+
+@given(samples=samples_, whole=batch_, data=st.data())
+def test_whatever_the_shares_and_whoever_takes_them_every_sample_once(
+    samples: int, whole: int, data: st.DataObject
+) -> None:
+    """Three workers whose shares change between rounds, some of them to nothing."""
+    each = [slices(Order(samples, 7), whole, 0, 1, 1, None) for _ in range(3)]
+    taken = []
+    for turn in range(rounds(samples, whole)):
+        cut = sorted(data.draw(st.lists(st.integers(0, whole), min_size=2, max_size=2)))
+        shares = zip((0, *cut), (*cut, whole), strict=True)
+        for lots, share in zip(each, shares, strict=True):
+            lots.go_on(turn, share)
+            lot = next(lots)
+            assert lot.round == turn
+            taken += lot.rows.tolist()
+    assert sorted(taken) == list(range(samples))
+    assert [next(lots, None) for lots in each] == [None] * 3
+
+
+def test_a_worker_goes_on_where_it_is_told_to() -> None:
+    lots = slices(Order(100, 0), 10, 0, 2, 3, None)
+    all_of_them = list(lots)
+    assert len(all_of_them) == 15
+    lots.go_on(7)
+    again = list(lots)
+    assert [lot.round for lot in again] == list(range(7, 15))
+    for lot, before in zip(again, all_of_them[7:], strict=True):
+        assert np.array_equal(lot.rows, before.rows)
+        assert lot[1:] == before[1:]
 
 
 @given(samples=samples_, batch=batch_, seed=st.integers(0, 2**32 - 1))

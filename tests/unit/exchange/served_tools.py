@@ -85,7 +85,7 @@ class Servers:
             codec=self.codec,
             backup=backup,
         )
-        exchange, replica = Served(post, large), Replica(model)
+        exchange, replica = Served(post, self.gate == "all", large), Replica(model)
         exchange.start(replica)
         return exchange, replica
 

@@ -76,6 +76,7 @@ class Place:
 
     def posts(self) -> list[Post]:
         params, grads, state = (self.rows(count) for count in self.need[:3])
+        journal = torch.zeros(self.need.journal) if self.need.journal else None
         return [
             Post(
                 index=index,
@@ -87,6 +88,7 @@ class Place:
                 params=params,
                 grads=grads,
                 state=state,
+                journal=journal,
                 bound=self.spec.bound or 0,
                 backup=self.spec.backup,
                 damp_stale=self.spec.damp_stale,

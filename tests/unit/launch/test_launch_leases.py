@@ -55,32 +55,70 @@ def test_a_limit_of_batches_is_exact(samples: int, batch: int, workers: int, bat
     assert set(samples_of(taken).values()) <= {1}
 
 
+class Lives:
+    """Workers that take batches of their leases one by one, and die between or within them."""
+
+    def __init__(self, book: LeaseBook, batch: int, workers: int) -> None:
+        self.book = book
+        self.batch = batch
+        self.held: dict[int, list[Lease]] = {worker: [] for worker in range(workers)}
+        self.finished = dict.fromkeys(range(workers), 0)
+        self.trained: list[Lease] = []
+
+    def take(self, worker: int) -> bool:
+        self.book.confirm(worker, self.finished[worker])
+        lease = self.book.take(worker)
+        if lease is not None:
+            self.held[worker].append(lease)
+        return lease is not None
+
+    def train(self, worker: int) -> None:
+        if not self.held[worker]:
+            return
+        epoch, start, stop = self.held[worker].pop(0)
+        end = min(start + self.batch, stop)
+        self.trained.append(Lease(epoch, start, end))
+        self.finished[worker] += 1
+        if end < stop:
+            self.held[worker].insert(0, Lease(epoch, end, stop))
+
+    def die(self, worker: int, *, comes_back: bool) -> None:
+        act = self.book.again if comes_back else self.book.give_back
+        act(worker, self.finished[worker])
+        self.held[worker].clear()
+
+
 @given(**sizes, epochs=st.integers(1, 3), data=st.data())
-def test_what_a_dead_worker_held_is_given_to_others(
+def test_deaths_lose_no_sample_and_repeat_none(
     samples: int, batch: int, workers: int, epochs: int, data: st.DataObject
 ) -> None:
-    book = LeaseBook(samples, batch, workers, epochs, None)
-    held: dict[int, list[Lease]] = {worker: [] for worker in range(workers)}
-    done: list[Lease] = []
-    deaths = 0
-    while True:
-        worker = data.draw(st.integers(0, workers - 1)) if deaths < 15 else 0
-        act = data.draw(st.integers(0, 3)) if deaths < 15 else 2
-        if act == 0:
-            deaths += 1
-            book.give_back(worker)
-            held[worker].clear()
-        elif act == 1 and held[worker]:
-            book.confirm(worker)
-            done.append(held[worker].pop(0))
-        else:
-            lease = book.take(worker)
-            if lease is None:
-                break
-            held[worker].append(lease)
-    left = [lease for leases in held.values() for lease in leases]
+    lives = Lives(LeaseBook(samples, batch, workers, epochs, None), batch, workers)
+    for _ in range(data.draw(st.integers(0, 40))):
+        worker = data.draw(st.integers(0, workers - 1))
+        match data.draw(st.sampled_from(["take", "train", "train", "die", "go"])):
+            case "take":
+                lives.take(worker)
+            case "train":
+                lives.train(worker)
+            case "die":
+                lives.die(worker, comes_back=True)
+            case "go":
+                lives.die(worker, comes_back=False)
+    more = True
+    while more or any(lives.held.values()):
+        more = sum(lives.take(worker) for worker in range(workers)) > 0
+        for worker in range(workers):
+            lives.train(worker)
     expected = Counter((epoch, row) for epoch in range(epochs) for row in range(samples))
-    assert samples_of(done + left) == expected
+    assert samples_of(lives.trained) == expected
+
+
+def test_what_is_taken_again_is_taken_by_the_same_worker() -> None:
+    book = LeaseBook(100, 10, 2, 1, None)
+    first = book.take(0)
+    book.again(0, 1)
+    assert book.take(1) != first
+    assert book.take(0) == Lease(0, 10, 20)
 
 
 def test_leases_shrink_so_that_workers_finish_together() -> None:
@@ -95,6 +133,7 @@ def test_leases_shrink_so_that_workers_finish_together() -> None:
 
 def test_confirming_or_giving_back_nothing_is_nothing() -> None:
     book = LeaseBook(10, 5, 2, 1, None)
-    book.confirm(1)
-    book.give_back(1)
+    book.confirm(1, 0)
+    book.give_back(1, 0)
+    book.again(1, 0)
     assert book.take(0) == Lease(0, 0, 5)

@@ -22,9 +22,10 @@ NBYTES = SIZE * 4
 
 
 class Note:
-    """In place of a connection."""
+    """In place of a connection; one that has hung up, so that others may push for its worker."""
 
     owed = 0
+    closed = True
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -78,7 +79,7 @@ class Stand:
         return self.desk.applied
 
     def tell(self, connection: Note, frame: Frame, payload: Tensor | None = None) -> None:
-        target = self.desk.target(frame)
+        target = self.desk.target(connection, frame)  # type: ignore[arg-type]
         assert (target is None) == (payload is None)
         if target is not None and payload is not None:
             target[:] = raw(payload)
@@ -218,7 +219,6 @@ REFUSED = {
     "far too long": Frame(Kind.PUSH, 0, 1, weight=1.0, length=1 << 39),
     "samples without a gradient": Frame(Kind.PUSH, 0, 1, weight=1.0),
     "a pull with a payload": Frame(Kind.PULL, 0, length=NBYTES),
-    "parameters a second time": Frame(Kind.INIT, 0, length=NBYTES),
     "parameters without parameters": Frame(Kind.INIT, 0),
     "a leave with a payload": Frame(Kind.LEAVE, 0, length=4),
     "a block that is not there": Frame(Kind.PUSH, 0, 1, weight=1.0, block=1, length=NBYTES),
@@ -231,7 +231,7 @@ REFUSED = {
 def test_what_does_not_fit_is_refused_unread(what: str) -> None:
     stand = Stand("at-once", 2)
     with pytest.raises(WireError):
-        stand.desk.target(REFUSED[what])
+        stand.desk.target(Note(), REFUSED[what])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", [Kind.STATE, Kind.FAULT, Kind.LATE])
@@ -379,19 +379,18 @@ def test_a_push_that_cannot_be_decoded_changes_nothing_and_may_be_sent_again() -
 def test_parameters_that_come_slowly_do_not_replace_those_that_came_meanwhile() -> None:
     stand = Stand("at-once", 2, init=False)
     slow = Frame(Kind.INIT, 0, length=NBYTES)
-    target = stand.desk.target(slow)
+    target = stand.desk.target(Note(), slow)  # type: ignore[arg-type]
     assert target is not None
     stand.init(torch.zeros(SIZE))
     stand.push(Note(), 1, 1, -1.0)
     target[:] = raw(torch.full((SIZE,), 9.0))
-    with pytest.raises(WireError, match="second time"):
-        stand.desk.handle(Note(), slow)  # type: ignore[arg-type]
+    stand.desk.handle(Note(), slow)  # type: ignore[arg-type]
     assert torch.equal(stand.params, torch.ones(SIZE))
 
 
 def test_half_of_the_first_parameters_is_none() -> None:
     stand, note = Stand("at-once", 2, init=False), Note()
-    target = stand.desk.target(Frame(Kind.INIT, 0, length=NBYTES))
+    target = stand.desk.target(Note(), Frame(Kind.INIT, 0, length=NBYTES))  # type: ignore[arg-type]
     assert target is not None
     target[:8] = raw(torch.ones(2))
     stand.tell(note, Frame(Kind.PULL, 1))
@@ -406,7 +405,7 @@ def test_a_gradient_that_waits_cannot_be_changed(codec: str) -> None:
     with pytest.raises(WireError, match="before the one before"):
         stand.push(note, 0, 2, -100.0)
     with pytest.raises(WireError, match="version"):
-        stand.push(note, 0, 1, -100.0, version=1)
+        stand.push(note, 0, 1, -100.0, version=2)
     stand.push(note, 1, 1, -1.0)
     torch.testing.assert_close(stand.params, torch.ones(SIZE))
 
@@ -418,12 +417,12 @@ def test_a_weight_or_rate_that_is_no_number_is_refused_unread(name: str, number:
     carries = NBYTES if name == "lr" or number > 0 else 0
     frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=carries)._replace(**{name: number})
     with pytest.raises(WireError, match=r"weight .* and rate"):
-        stand.desk.target(frame)
+        stand.desk.target(Note(), frame)  # type: ignore[arg-type]
 
 
 def test_a_negative_weight_is_refused() -> None:
     with pytest.raises(WireError, match="weight -1"):
-        Stand("at-once", 2).desk.target(Frame(Kind.PUSH, 0, 1, 0, -1.0, 1.0))
+        Stand("at-once", 2).desk.target(Note(), Frame(Kind.PUSH, 0, 1, 0, -1.0, 1.0))  # type: ignore[arg-type]
 
 
 def test_pulls_before_there_are_parameters_take_no_memory() -> None:
@@ -432,3 +431,61 @@ def test_pulls_before_there_are_parameters_take_no_memory() -> None:
         stand.tell(note, Frame(Kind.PULL, 1))
     stand.init(torch.zeros(SIZE))
     assert len(note.frames) == 1
+
+
+class Staying(Note):
+    """A connection that stays, until it is closed."""
+
+    closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_one_connection_pushes_for_a_worker() -> None:
+    stand, first, second = Stand("at-once", 2), Staying(), Staying()
+    stand.push(first, 0, 1, -1.0)
+    with pytest.raises(WireError, match="another connection"):
+        stand.push(second, 0, 2, -1.0)
+    stand.push(second, 1, 1, -1.0)
+    first.close()
+    with pytest.raises(WireError, match="another connection"):
+        stand.push(Staying(), 1, 2, -1.0)
+    stand.push(Staying(), 0, 2, -1.0)
+    assert stand.version == 3
+
+
+def test_a_worker_that_is_lost_is_not_waited_for_and_may_come_back() -> None:
+    stand, one, two = Stand("all", 2, whole=8), Staying(), Staying()
+    stand.push(one, 0, 1, -1.0)
+    assert one.frames == []
+    stand.desk.lose(1, 0)
+    assert one.frames[-1].version == 1  # the round closed without it
+    assert (one.frames[-1].begin, one.frames[-1].end) == (0, 8)
+    stand.tell(two, Frame(Kind.PULL, 1, 1))
+    assert two.frames[-1].version == 1
+    assert (two.frames[-1].begin, two.frames[-1].end) == (0, 0)  # its round is shared out already
+    stand.push(one, 0, 2, -1.0, version=1)
+    assert len(one.frames) == 1  # it counts again
+    stand.tell(two, Frame(Kind.PUSH, 1, 1, 1))
+    assert [(f.begin, f.end) for f in (one.frames[-1], two.frames[-1])] == [(0, 4), (4, 8)]
+
+
+def test_a_gradient_that_a_lost_worker_left_counts_and_its_next_life_goes_on_after_it() -> None:
+    stand, one, two, again = Stand("all", 2), Staying(), Staying(), Staying()
+    stand.push(two, 1, 1, -3.0)
+    stand.desk.lose(1, 0)
+    assert two.closed
+    stand.tell(again, Frame(Kind.PULL, 1, 1))
+    assert again.frames == []  # not before the round is closed
+    stand.push(one, 0, 1, -1.0)
+    torch.testing.assert_close(stand.params, torch.full((SIZE,), 2.0))
+    assert (again.frames[-1].sequence, again.frames[-1].version) == (1, 1)
+
+
+@pytest.mark.parametrize("life", [0, 2, 2**64 - 1])
+def test_only_the_life_that_the_supervisor_knows_of_is_let_in(life: int) -> None:
+    stand = Stand("all", 2)
+    stand.desk.lose(1, 0)
+    with pytest.raises(WireError, match="not known"):
+        stand.tell(Staying(), Frame(Kind.PULL, 1, life))

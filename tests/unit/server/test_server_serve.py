@@ -281,7 +281,7 @@ def test_a_peer_that_never_stops_asking_has_its_turn_and_no_more() -> None:
     class Count:
         handled = 0
 
-        def target(self, frame: Frame) -> None:
+        def target(self, peer: connection.Connection, frame: Frame) -> None:
             pass
 
         def handle(self, peer: connection.Connection, frame: Frame) -> None:

@@ -32,6 +32,8 @@ frames = st.builds(
     weight=floats,
     lr=floats,
     staleness=st.integers(0, 2**32 - 1),
+    begin=st.integers(0, 2**32 - 1),
+    end=st.integers(0, 2**32 - 1),
     block=st.integers(0, 2**32 - 1),
     length=st.integers(0, MAX_PAYLOAD),
 )
@@ -84,4 +86,4 @@ def test_an_absurd_length_is_refused(length: int) -> None:
 
 
 def test_a_header_has_one_length_on_every_machine() -> None:
-    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQ") == 56
+    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQII") == 64

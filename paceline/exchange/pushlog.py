@@ -1,0 +1,109 @@
+"""What is left of a worker that dies in mid-push: which version stands, and who has pushed what.
+
+    own the shard ─► settle ─► (journal a chunk ─► change it) … ─► commit ─► count ─► let go
+
+A push that goes to a place of its own changes nothing that others read until it is committed, by
+one word. Where the pusher's own place is the one that stands, chunks are changed in it one by one;
+each is put into a journal first. Whoever owns the shard next puts a chunk that is half changed
+back, and leaves a note how many were whole: that worker's next life takes the same step again for
+the rest of them alone. So every chunk gets every gradient once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+from paceline.exchange.layout import pushlog_words
+from paceline.transport.board import Board
+
+COMMIT, COUNTED, NEXT, BEGUN = range(4)  # a shard's words
+WORDS = 4
+PLACE = 16  # bits of a commit that say in whose place it is; above them is its version
+CHUNK = 24  # bits of a beginning that say which chunk; above them is the version to be
+
+
+class PushLog:
+    """Everything here is called by the shard's owner. `journal` is [shards, 2, floats a chunk].
+
+    On the board it has from `first` on: four words a shard; then how many pushes, and how many
+    chunks of the next, a worker and shard.
+    """
+
+    def __init__(
+        self, board: Board, first: int, shards: int, workers: int, journal: Tensor
+    ) -> None:
+        self._words = board.words
+        self._shards = [first + WORDS * s for s in range(shards)]
+        rows = first + WORDS * shards
+        self._counts = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
+        rows += workers * shards
+        self._partial = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
+        self._journal = journal
+
+    @staticmethod
+    def words(shards: int, workers: int) -> int:
+        """How many of the board it takes."""
+        return pushlog_words(shards, workers)
+
+    def standing(self, shard: int) -> tuple[int, int]:
+        """The version that stands, and in whose place."""
+        commit = self._words[self._shards[shard] + COMMIT]
+        return commit >> PLACE, commit & (1 << PLACE) - 1
+
+    def pushes(self, worker: int) -> int:
+        """How many of the worker's pushes every shard has whole."""
+        return min(self._words[word] for word in self._counts[worker])
+
+    def has(self, worker: int, shard: int, push: int) -> bool:
+        """Whether the shard has the worker's push of this number, counted from 1."""
+        return self._words[self._counts[worker][shard]] >= push
+
+    def partial(self, worker: int, shard: int) -> int:
+        """How many chunks of the worker's next push are in already."""
+        return self._words[self._partial[worker][shard]]
+
+    def change(self, shard: int, chunk: int, values: Tensor) -> None:
+        """A chunk of the version that stands is about to be changed where it lies."""
+        # Two rows: while this is written, the one before may be the one that counts.
+        self._journal[shard, chunk % 2, : len(values)].copy_(values)
+        version, _ = self.standing(shard)
+        self._words[self._shards[shard] + BEGUN] = (version + 1) << CHUNK | chunk
+
+    def commit(self, shard: int, worker: int) -> int:
+        """The worker's push is whole, in its place: its version."""
+        at, words = self._shards[shard], self._words
+        version = self.standing(shard)[0] + 1
+        words[at + NEXT] = words[self._counts[worker][shard]] + 1
+        words[at + COMMIT] = version << PLACE | worker
+        self._count(shard)
+        return version
+
+    def settle(
+        self, shard: int, restore: Callable[[int, int, int, Tensor], None]
+    ) -> tuple[int, int]:
+        """Finish for a former owner what it died over; then, as `standing`, what stands.
+
+        `restore(shard, worker, chunk, values)` puts a chunk back.
+        """
+        at, words = self._shards[shard], self._words
+        version, place = self.standing(shard)
+        if words[at + COUNTED] != version:
+            self._count(shard)
+        begun = words[at + BEGUN]
+        if begun >> CHUNK == version + 1:
+            chunk = begun & (1 << CHUNK) - 1
+            restore(shard, place, chunk, self._journal[shard, chunk % 2])
+            words[self._partial[place][shard]] = chunk
+            words[at + BEGUN] = 0
+        return version, place
+
+    def _count(self, shard: int) -> None:
+        """Count the push that stands. Twice is as good as once."""
+        at, words = self._shards[shard], self._words
+        version, place = self.standing(shard)
+        if version:
+            words[self._counts[place][shard]] = words[at + NEXT]
+            words[self._partial[place][shard]] = 0
+        words[at + COUNTED] = version

@@ -1,0 +1,35 @@
+"""What to do about a role that is gone. Decides; the supervisor acts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from paceline.launch.crew import Member
+from paceline.spec import RunSpec
+
+
+class Answer(Enum):
+    START_AGAIN = "start again"
+    GIVE_UP = "give up"  # the run cannot go on
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """`own_loop`: workers run a script, which could only begin from its beginning."""
+
+    max_restarts: int
+    own_loop: bool = False
+
+    def on_loss(self, spec: RunSpec, member: Member) -> Answer:
+        """`spec` is the one as run. A role that failed by itself would only fail again."""
+        if member.life >= self.max_restarts or self.own_loop or not member.killed:
+            return Answer.GIVE_UP
+        return Answer.START_AGAIN if can_rejoin(spec, member.kind) else Answer.GIVE_UP
+
+
+def can_rejoin(spec: RunSpec, kind: str) -> bool:
+    """Whether the rest of the run can take a role of this kind back in."""
+    if kind != "worker":
+        return False
+    return spec.kind.samples == "leases" or (spec.kind.served and spec.transport == "tcp")

@@ -1,0 +1,60 @@
+"""A worker's batches: taken one by one, and made before they are asked for where there is time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from paceline.data.base import Samples
+from paceline.data.prefetch import Prefetch
+from paceline.data.sampler import Lot, Slices
+
+Made = tuple[Lot, Any]
+
+
+class Batches:
+    """`place` brings a batch to where the model is."""
+
+    def __init__(
+        self, samples: Samples, lots: Iterator[Lot], place: Callable[[Any], Any] = lambda b: b
+    ) -> None:
+        self._lots = lots
+        self._place = place
+        self._fetched = Prefetch(samples, lots)
+        self._next: Made | None = None
+        self._prepared = False
+        self._spent = 0.0
+
+    def prepare(self) -> float:
+        """Make the next batch unless it is made; the seconds that took."""
+        if self._prepared:
+            return 0.0
+        began = time.monotonic()
+        made = next(self._fetched, None)
+        self._next = None if made is None else (made[0], self._place(made[1]))
+        self._prepared = True
+        seconds = time.monotonic() - began
+        self._spent += seconds
+        return seconds
+
+    def take(self) -> Made | None:
+        """The next batch, or None after the last."""
+        self.prepare()
+        self._prepared = False
+        return self._next
+
+    def go_on(self, round_: int, share: tuple[int, int] | None = None) -> None:
+        """Go on from another round, or with another share: what was made ahead is dropped."""
+        assert isinstance(self._lots, Slices)
+        self._fetched.forget()
+        self._lots.go_on(round_, share)
+        self._next, self._prepared = None, False
+
+    def spent(self) -> float:
+        """Seconds spent on making batches since last asked."""
+        spent, self._spent = self._spent, 0.0
+        return spent
+
+    def close(self) -> None:
+        self._fetched.close()

@@ -1,0 +1,106 @@
+"""kill -9 of a worker: the others go on, it comes back, and every sample counts once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults_tools import ALL, alive, harm, kill, task
+from torch import Tensor
+
+import paceline
+from paceline.errors import RoleDied
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+REJOINING = (
+    *("ps-sync-tcp", "ps-async-tcp", "ssp-tcp", "backup-tcp"),
+    *("ps-async-shm", "ssp-shm", "hogwild"),
+)
+BATCH, SAMPLES = 10, 400
+
+
+def counted(run: paceline.Run) -> Tensor:
+    seen: Tensor = run.parameters()["seen"]
+    return seen
+
+
+def train(runs: Path, crew: str, **more: Any) -> paceline.Run:
+    """Every sample adds 1 to its number in every epoch, by whichever worker."""
+    asked = ALL[crew]
+    in_rounds = asked["strategy"] == "ps-sync"
+    rate = BATCH * (asked["workers"] if in_rounds else 1)
+    fields = {"epochs": 4, "lr": float(rate), "evaluate": "never", "batch": BATCH}
+    return paceline.fit(task("Counting"), out=runs, **(fields | asked | more))
+
+
+@pytest.mark.parametrize("crew", REJOINING)
+@pytest.mark.parametrize("role", ["worker-0", "worker-1"])
+def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
+    with harm(runs, kill(role), role) as watch:
+        run = train(runs, crew)
+    assert run.status == "done"
+    assert not alive([*watch.pids.values()])
+    told = [(event["role"], event["kind"]) for event in run.summary["events"]]
+    assert (role, "died") in told
+    assert (role, "back") in told
+    seen = counted(run)
+    if crew == "backup-tcp":  # what comes late is dropped in any case
+        assert seen.gt(0).any()
+    elif ALL[crew]["strategy"] == "ps-sync":
+        # A round that closed without it lacks its samples; those it had count for a little more.
+        missing = (seen < 3.5).sum().item()
+        assert missing <= 2 * BATCH
+        assert seen.max() <= 4 + ALL[crew]["workers"]
+    elif crew == "hogwild":  # two at once may lose one of their updates
+        assert seen.ge(3).all()
+    else:
+        assert seen.eq(4).all()
+
+
+def test_without_the_death_every_sample_counts_once_an_epoch(runs: Path) -> None:
+    for crew in ("ps-sync-tcp", "ps-async-tcp", "ssp-tcp", "ps-async-shm"):
+        assert counted(train(runs, crew)).eq(4).all()
+
+
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp", "ps-async-shm"])
+def test_it_dies_again_and_again(crew: str, runs: Path) -> None:
+    def again_and_again(pids: dict[str, int]) -> None:
+        over = time.monotonic() + 20
+        threading.Thread(target=_keep_killing, args=(runs, "worker-1", 3, over)).start()
+
+    with harm(runs, again_and_again):
+        run = train(runs, crew, epochs=8)
+    died = [event for event in run.summary["events"] if event["kind"] == "died"]
+    assert len(died) == 3
+    if crew != "ps-sync-tcp":
+        assert counted(run).eq(8).all()
+
+
+def _keep_killing(runs: Path, role: str, times: int, over: float) -> None:
+    """Kill each life of a role once it is up."""
+    from faults_tools import Watch
+
+    killed: set[int] = set()
+    while len(killed) < times and time.monotonic() < over:
+        time.sleep(0.02)
+        pid = Watch(runs).look().get(role)
+        if pid and pid not in killed:
+            time.sleep(0.05)
+            killed.add(pid)
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_one_death_too_many_ends_the_run(runs: Path) -> None:
+    def both(pids: dict[str, int]) -> None:
+        threading.Thread(
+            target=_keep_killing, args=(runs, "worker-1", 2, time.monotonic() + 20)
+        ).start()
+
+    with harm(runs, both), pytest.raises(RoleDied, match="worker-1 was killed by signal 9"):
+        train(runs, "ps-async-tcp", epochs=1000, max_restarts=1)
