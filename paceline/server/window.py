@@ -81,8 +81,7 @@ class Window:
 
     def pull(self, connection: Connection, frame: Frame) -> None:
         if self.ready:
-            used = self._done.get(frame.sender)
-            self._answer(connection, frame, Done(used.sequence if used else 0, 0, Kind.STATE))
+            self._answer(connection, frame, Done(self.known_of(frame.sender), 0, Kind.STATE))
         else:
             self._early[frame.sender] = connection, frame
 
@@ -105,6 +104,11 @@ class Window:
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
+
+    def known_of(self, worker: int) -> int:
+        """The last push of the worker's that was used."""
+        done = self._done.get(worker)
+        return done.sequence if done else 0
 
     def known(self, frame: Frame) -> bool:
         """Whether this push has come before."""
