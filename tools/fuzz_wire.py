@@ -200,6 +200,8 @@ class Reference:
                 self.ready[b] = True
         elif f.kind == Kind.LEAVE:
             for block, gate in enumerate(self.gates):
+                if not gate.holds:
+                    self.waiting[block].pop(f.sender, None)
                 self._decided(block, gate.leave(f.sender))
         elif f.kind == Kind.PUSH and not self._known(f):
             if f.weight > 0:
@@ -208,7 +210,7 @@ class Reference:
                     return False
                 self.grads[b][f.sender] = grad
             self.waiting[b][f.sender] = f.sequence
-            self._decided(b, self.gates[b].push(Push(*f[1:6])))
+            self._decided(b, self.gates[b].push(Push(*f[1:6], f.begin)))
         return True
 
     def _held(self, reader: Reader, worker: int) -> bool:

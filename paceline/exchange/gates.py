@@ -11,8 +11,6 @@ from paceline.errors import UnknownName
 from paceline.server.gate import WAIT, Decision, Gate, Push
 from paceline.server.shards import cut
 
-GONE = 2**62  # a round nobody waits for
-
 
 class All:
     """A round closes when every worker that still counts has pushed, or all but `backup` of them.
@@ -100,7 +98,9 @@ class Bounded:
     """Each gradient is applied as it comes; whoever is too far ahead waits for its answer.
 
     A worker that has taken n rounds gets the parameters of the next when the slowest has taken
-    n + 1 − bound, so that at no time one is more than `bound` rounds ahead of another.
+    n + 1 − bound, so that at no time one is more than `bound` rounds ahead of another. A push says
+    which round it is of, so that all servers count alike; whoever comes back counts from its first
+    push on, and begins it where the slowest is.
     """
 
     holds = False
@@ -109,32 +109,30 @@ class Bounded:
 
     def __init__(self, workers: int, bound: int) -> None:
         self._bound = bound
-        self._rounds = [0] * workers
+        self._rounds = dict.fromkeys(range(workers), 0)  # of those that count
         self._held: set[int] = set()
 
     def push(self, push: Push) -> Decision:
-        self._rounds[push.worker] += 1
+        self._rounds[push.worker] = push.round
         self._held.add(push.worker)
         return Decision((push,), self._released())
 
     def leave(self, worker: int) -> Decision:
-        self._rounds[worker] = GONE
+        self._rounds.pop(worker, None)
+        self._held.discard(worker)
         return Decision(answer=self._released())
 
     def resume(self, version: int, pushes: dict[int, int]) -> None:
-        for worker, count in pushes.items():
-            self._rounds[worker] = count
+        self._rounds.clear()  # they say again which round they are in
 
     def join(self, worker: int) -> None:
-        """It counts as one of the slowest, so that nobody has to wait for it at once."""
-        others = [r for w, r in enumerate(self._rounds) if w != worker and r != GONE]
-        self._rounds[worker] = min(others, default=0)
+        pass
 
     def share(self, worker: int) -> tuple[int, int]:
-        return 0, 0
+        return min(self._rounds.values(), default=0), 0
 
     def _released(self) -> tuple[int, ...]:
-        most = min(self._rounds) + self._bound - 1
+        most = min(self._rounds.values(), default=0) + self._bound - 1
         near = tuple(w for w in sorted(self._held) if self._rounds[w] <= most)
         self._held.difference_update(near)
         return near

@@ -72,7 +72,7 @@ class Served(Exchange):
         self._overlaps = large and replica.device.type == "cpu"
         if self._overlaps:
             replica.on_gradient(self._made)
-        self._connect()
+        self._connect(time.monotonic() + RETURNS_WITHIN)
         first = []
         if post.index == 0:  # in a later life too: the first may have ended before this
             for block in self._blocks:
@@ -83,6 +83,7 @@ class Served(Exchange):
         # A step that some blocks lack is taken again, unless its round is over by now: the blocks
         # that have it know it by its name.
         self._sequence = self.taken = max(used) if self._in_rounds else min(used)
+        self._own_round = self.share[0] if self.share else 0
         self.round = max(self._versions.values())
 
     def _views(self, place: Tensor) -> list[list[memoryview]]:
@@ -125,12 +126,13 @@ class Served(Exchange):
             staleness=max(answer.frame.staleness for answer in answers),
             dropped=2 * late > len(answers),
             skipped=max(0, self.round - behind - 1) if self._in_rounds else 0,
-            share=self.share if self.share != before else None,
+            share=self.share if self._in_rounds and self.share != before else None,
             stop=gradient.stopping,
         )
 
     def _begin(self, gradient: Gradient) -> None:
         self._sequence += 1
+        self._own_round += 1
         self._gradient = gradient
         self._progress.begin()
         self._mail.begin(self._targets[-1])
@@ -176,6 +178,7 @@ class Served(Exchange):
             gradient.lr,
             block=block.number,
             length=len(payload) if payload else 0,
+            begin=self._own_round,
         )
         self._post_out((block.server, push, payload))
 
@@ -229,33 +232,29 @@ class Served(Exchange):
             except PeerLost:
                 if not self._post.returns or time.monotonic() > deadline:
                     raise
-                self._reconnect(deadline)
+                self._disconnect()
+                self._connect(deadline)
             self._mail.begin(self._targets[-1])
             for letter in self._out:
                 with suppress(PeerLost):  # as in _post_out
                     self._mail.send(*letter)
 
-    def _connect(self) -> None:
-        post = self._post
-        before = self.sent, self.received
-        self._lines = [
-            Line.connect(address, f"server-{server}", post.secret, post.certificate)
-            for server, address in enumerate(post.addresses)
-        ]
+    def _connect(self, deadline: float) -> None:
+        """To all of them: what they know already they answer again and do not apply again."""
+        post, before = self._post, (self.sent, self.received)
+        self._lines = []
+        for server, address in enumerate(post.addresses):
+            while True:
+                try:
+                    line = Line.connect(address, f"server-{server}", post.secret, post.certificate)
+                    break
+                except PeerLost:
+                    if not post.returns or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.02)
+            self._lines.append(line)
         self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
-
-    def _reconnect(self, deadline: float) -> None:
-        """To all of them: what they know already they answer again and do not apply again."""
-        self._disconnect()
-        while True:
-            try:
-                self._connect()
-                return
-            except PeerLost:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
 
     def _disconnect(self) -> None:
         self._mail.close()

@@ -51,6 +51,11 @@ class Member:
         """Whether it was ended from outside, by a signal."""
         return self.code is not None and self.code < 0 and self.failure is None
 
+    @property
+    def lost_a_peer(self) -> bool:
+        """Whether it failed only because another role was gone for too long."""
+        return self.gone and self.failure is not None and self.failure[0] == "PeerLost"
+
     def reached(self, state: str) -> bool:
         return self.gone if state == "gone" else ORDER.index(self.state) >= ORDER.index(state)
 

@@ -23,7 +23,8 @@ class Policy:
 
     def on_loss(self, spec: RunSpec, member: Member) -> Answer:
         """`spec` is the one as run. A role that failed by itself would only fail again."""
-        if member.life >= self.max_restarts or self.own_loop or not member.killed:
+        innocent = member.killed or member.lost_a_peer
+        if member.life >= self.max_restarts or self.own_loop or not innocent:
             return Answer.GIVE_UP
         return Answer.START_AGAIN if can_rejoin(spec, member.kind) else Answer.GIVE_UP
 

@@ -129,6 +129,8 @@ class Starter:
             sizes = Sizes.of(stop - start, block, STATES[spec.optimizer or "sgd"], spec.workers)
             fds = self._segments.keep(index, sizes)
         self._fork("server", index, place_server(), fds, more, life)
+        if life:  # it will be where it was: workers may be told before it is up
+            self._crew[f"server-{index}"].address = address
 
     def roster(self, spec: RunSpec, facts: Facts, member: Member) -> None:
         """Tell a worker the spec as resolved and where the others are."""

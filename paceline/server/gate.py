@@ -13,6 +13,7 @@ class Push(NamedTuple):
     version: int
     weight: float
     lr: float
+    round: int = 0  # the worker's own count, alike at all servers
 
 
 class Decision(NamedTuple):

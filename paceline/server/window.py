@@ -126,10 +126,12 @@ class Window:
             return
         self._waiting[worker] = (connection, frame)
         if not known:
-            push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr)
+            push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr, frame.begin)
             self._act(self.gate.push(push))
 
     def leave(self, worker: int) -> None:
+        if not self.gate.holds:  # what it pushed is applied, and nobody is there for the answer
+            self._waiting.pop(worker, None)
         self._act(self.gate.leave(worker))
 
     def _act(self, decision: Decision) -> None:

@@ -43,7 +43,8 @@ class Frame(NamedTuple):
 
     `sequence` names a push; in a PULL it is how often the worker was started again, in an answer
     the last push of the worker's that was used. An answer's `begin` and `end` are the worker's
-    share of the next round.
+    share of the next round. Where rounds are each worker's own, `begin` is which one a push is of,
+    and in an answer the one that the slowest is in.
     """
 
     kind: int

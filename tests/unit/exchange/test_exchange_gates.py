@@ -13,7 +13,7 @@ from paceline.server.gate import WAIT, Decision, Push
 
 
 def push(worker: int, sequence: int = 1, version: int = 0) -> Push:
-    return Push(worker, sequence, version, 1.0, 0.1)
+    return Push(worker, sequence, version, 1.0, 0.1, sequence)
 
 
 @given(workers=st.integers(1, 6), data=st.data())
@@ -223,3 +223,27 @@ def test_when_the_others_leave_nobody_is_held(
             answered += len(gate.leave(worker).answer)
     assert answered == bound
     assert gate.push(push(last, bound + 1)).answer == (last,)
+
+
+def test_bounded_a_worker_that_comes_back_begins_where_the_slowest_is() -> None:
+    gate = Bounded(2, 2)
+    for round_ in (1, 2, 3):
+        gate.push(push(0, round_))
+    gate.push(push(1, 1))
+    assert gate.leave(1) == Decision(answer=(0,))  # whoever waited for it waits no more
+    for round_ in (4, 5, 6):
+        assert gate.push(push(0, round_)).answer == (0,)
+    gate.join(1)
+    assert gate.share(1)[0] == 6
+    assert gate.push(push(0, 7)).answer == (0,)  # nobody waits for it before its first push
+    assert gate.push(push(1, 7)).answer == (1,)
+    assert gate.push(push(0, 8)).answer == (0,)
+    assert gate.push(push(0, 9)).answer == ()
+
+
+def test_bounded_a_successor_counts_those_who_have_spoken() -> None:
+    gate = Bounded(2, 2)
+    gate.resume(9, {0: 5, 1: 4})
+    assert gate.push(push(0, 5)).answer == (0,)
+    assert gate.push(push(1, 4)).answer == (1,)
+    assert gate.push(push(0, 6)).answer == ()

@@ -106,7 +106,8 @@ class Stand:
             coded = torch.empty(self.codec.room(len(values)), dtype=torch.uint8)
             values = coded[: self.codec.encode(values, coded)]
         frame = Frame(
-            *(Kind.PUSH, worker, sequence, version, weight, lr), block=block, length=values.nbytes
+            *(Kind.PUSH, worker, sequence, version, weight, lr, 0, block, values.nbytes),
+            begin=sequence,
         )
         self.tell(connection, frame, values)
 
