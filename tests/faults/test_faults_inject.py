@@ -9,10 +9,26 @@ import pytest
 from faults_tools import ALL, task
 
 import paceline
+from paceline.api import launch_script
 from paceline.errors import RoleDied, SpecError, StoreError
 from paceline.files import need_space
+from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.steps import read_steps
+
+OWN_LOOP = """
+import time
+import torch
+import paceline
+
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+model, optimizer = paceline.parallel(model, optimizer)
+for _ in range(60):
+    model(torch.ones(1, 3)).sum().backward()
+    time.sleep(0.005)
+    optimizer.step()
+"""
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
@@ -25,6 +41,11 @@ def train(runs: Path, crew: str, *inject: str, **more: Any) -> paceline.Run:
 def told(run: paceline.Run, *kinds: str) -> list[tuple[str, str]]:
     events = run.summary["events"]
     return [(event["role"], event["kind"]) for event in events if event["kind"] in kinds]
+
+
+def computed(run: paceline.Run, role: str) -> float:
+    """Seconds."""
+    return next(float(r["phases"]["compute"]) for r in run.roles if r["role"] == role)
 
 
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
@@ -59,8 +80,7 @@ def test_a_stop_without_end_is_ended_by_the_lease(runs: Path) -> None:
 
 def test_a_slow_worker_computes_longer(runs: Path) -> None:
     run = train(runs, "ps-sync-shm", "slow:worker-1x3")
-    spent = {role["role"]: role["phases"]["compute"] for role in run.roles if role["samples"]}
-    assert 2 < spent["worker-1"] / spent["worker-0"] < 4
+    assert 2 < computed(run, "worker-1") / computed(run, "worker-0") < 4
     assert run.parameters()["seen"].eq(4).all()  # the rate is half of what counts by ones here
 
 
@@ -94,3 +114,35 @@ def test_what_never_happened_is_told(runs: Path) -> None:
     run = train(runs, "single", "kill:worker-0@100s", epochs=1)
     assert run.status == "done"
     assert told(run, "injected", "missed") == [("worker-0", "missed")]
+
+
+def launch(runs: Path, tmp_path: Path, *inject: str) -> paceline.Run:
+    script = tmp_path / "mine.py"
+    script.write_text(OWN_LOOP)
+    spec = RunSpec(task="<python>:mine.py", strategy="ps-sync", workers=2, inject=inject)
+    return launch_script(spec, script, [], out=runs, echo=None)
+
+
+def test_a_loop_of_ones_own_is_slowed_and_killed_alike(runs: Path, tmp_path: Path) -> None:
+    run = launch(runs, tmp_path, "slow:worker-1x3")
+    assert 2 < computed(run, "worker-1") / computed(run, "worker-0") < 4
+    with pytest.raises(RoleDied, match="worker-1"):
+        launch(runs, tmp_path, "kill:worker-1@step=30")
+    steps = read_steps(RunFolder.find(runs, "last").steps_path("worker-1"))["step"]
+    assert steps.max(initial=0) < 30
+
+
+def test_the_faults_of_a_run_are_told(cli: Any) -> None:
+    crew = (*("--strategy", "ps-async", "--workers", "2"), "--evaluate", "never")
+    much = ("--epochs", "8", "--lr", "10")
+    kill = ("--inject", "kill:worker-1@step=20", "--inject", "slow:worker-0x1.1")
+    ran = cli.run("run", "--task", task("Counting"), *crew, *much, *kill)
+    assert ran.process.returncode == 0, ran.stderr
+    assert "killed (injected)" in ran.stdout
+    assert "started again: worker-1 1 time" in ran.stdout
+    shown = cli.shown()
+    slow, killed = shown["faults"]
+    assert (slow["what"], slow["seconds"]) == ("1.1 times as slow", None)
+    assert (killed["what"], killed["role"], killed["injected"]) == ("killed", "worker-1", True)
+    assert 0 < killed["seconds"] < 10
+    assert {role["role"]: role["restarts"] for role in shown["roles"]}["worker-1"] == 1
