@@ -12,7 +12,7 @@ import paceline
 
 
 class Ledger(nn.Module):
-    """A number for every sample."""
+    """A number for every sample, and maybe others between them."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -24,10 +24,11 @@ class Counting(paceline.Task):
 
     batch = 10
     samples = 400
+    apart = 1  # of how many parameters one is a sample's
     seconds = 0.004
 
     def model(self) -> nn.Module:
-        return Ledger(self.samples)
+        return Ledger(self.samples * self.apart)
 
     def data(self) -> paceline.Data:
         rows = torch.arange(self.samples)
@@ -36,4 +37,10 @@ class Counting(paceline.Task):
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         time.sleep(self.seconds)
         (rows,) = batch
-        return -model.seen[rows].mean()
+        return -model.seen[rows * self.apart].mean()
+
+
+class Wide(Counting):
+    """So many parameters that a push takes a while: faults come in the middle of it."""
+
+    apart = 4000
