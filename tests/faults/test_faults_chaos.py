@@ -1,4 +1,4 @@
-"""The short version of `make chaos`, and that it would notice what it looks for."""
+"""The short version of `make chaos`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_every_crew_and_every_kind_of_fault_comes_up() -> None:
 
 @pytest.mark.parallel
 @pytest.mark.timeout(60, method="signal")
-def test_three_runs() -> None:
+def test_two_runs() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tools.chaos", "--runs", "3", "--seed", "7"],
+        [sys.executable, "-m", "tools.chaos", "--runs", "2", "--seed", "7"],
         cwd=ROOT,
         capture_output=True,
         text=True,
