@@ -115,6 +115,7 @@ class Post:
     hyper: Hyper
     life: int = 0  # how often this worker was started again
     secret: bytes = b""
+    returns: bool = False  # servers that are gone may come back
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame

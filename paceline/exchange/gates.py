@@ -45,6 +45,9 @@ class All:
         self._counting.discard(worker)
         return self._close()
 
+    def resume(self, version: int, pushes: dict[int, int]) -> None:
+        self._round = version
+
     def join(self, worker: int) -> None:
         self._counting.add(worker)
 
@@ -83,6 +86,9 @@ class AtOnce:
     def leave(self, worker: int) -> Decision:
         return WAIT
 
+    def resume(self, version: int, pushes: dict[int, int]) -> None:
+        pass
+
     def join(self, worker: int) -> None:
         pass
 
@@ -114,6 +120,10 @@ class Bounded:
     def leave(self, worker: int) -> Decision:
         self._rounds[worker] = GONE
         return Decision(answer=self._released())
+
+    def resume(self, version: int, pushes: dict[int, int]) -> None:
+        for worker, count in pushes.items():
+            self._rounds[worker] = count
 
     def join(self, worker: int) -> None:
         """It counts as one of the slowest, so that nobody has to wait for it at once."""

@@ -9,12 +9,13 @@ second buffer while the first is still read. Small ones go whole, after backward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
-from paceline.errors import TaskError
+from paceline.errors import PeerLost, TaskError
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.blocks import Progress, all_blocks
 from paceline.exchange.codecs.feedback import Feedback
@@ -26,6 +27,9 @@ from paceline.transport.memory import raw
 from paceline.transport.sockets import Line
 
 LARGE = 1 << 20  # parameters from which on a courier pays
+RETURNS_WITHIN = 10.0  # seconds a server has to come back
+
+Letter = tuple[int, Frame, memoryview | None]  # to a server
 
 
 class Served(Exchange):
@@ -38,6 +42,7 @@ class Served(Exchange):
         self._sequence = 0
         self._feedback: Feedback | None = None
         self._lines: list[Line] = []
+        self._out: list[Letter] = []  # what was said in this round
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
 
     @property
@@ -63,19 +68,18 @@ class Served(Exchange):
         here = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
         self._places = [here, torch.empty_like(here)] if large else [here]
         self._targets = [self._views(place) for place in self._places]
-        for server, address in enumerate(post.addresses):
-            name = f"server-{server}"
-            self._lines.append(Line.connect(address, name, post.secret, post.certificate))
-        self._mail: Mail = Courier(self._lines) if large else Direct(self._lines)
+        self._courier = large
         self._overlaps = large and replica.device.type == "cpu"
         if self._overlaps:
             replica.on_gradient(self._made)
+        self._connect()
+        first = []
         if post.index == 0:  # in a later life too: the first may have ended before this
             for block in self._blocks:
                 part = raw(here[block.at])
                 frame = Frame(Kind.INIT, 0, block=block.number, length=len(part))
-                self._mail.send(block.server, frame, part)
-        used = [answer.frame.sequence for answer in self._pull()]
+                first.append((block.server, frame, part))
+        used = [answer.frame.sequence for answer in self._pull(first)]
         # A step that some blocks lack is taken again, unless its round is over by now: the blocks
         # that have it know it by its name.
         self._sequence = self.taken = max(used) if self._in_rounds else min(used)
@@ -107,7 +111,7 @@ class Served(Exchange):
                 self._send(number, self._grad[block.at])
         elsewhere = meanwhile()
         asked = time.perf_counter()
-        answers = self._mail.collect()
+        answers = self._collect()
         waited = time.perf_counter() - asked
         self._take(answers)
         self.taken = self._sequence
@@ -173,7 +177,7 @@ class Served(Exchange):
             block=block.number,
             length=len(payload) if payload else 0,
         )
-        self._mail.send(block.server, push, payload)
+        self._post_out((block.server, push, payload))
 
     def _encode(self, number: int, values: Tensor) -> Tensor:
         assert self._feedback is not None
@@ -192,11 +196,12 @@ class Served(Exchange):
             self._places.reverse()
             self._targets.reverse()
 
-    def _pull(self) -> list[Answer]:
+    def _pull(self, first: Sequence[Letter] = ()) -> list[Answer]:
         self._mail.begin(self._targets[-1])
-        for server in range(len(self._lines)):
-            self._mail.send(server, Frame(Kind.PULL, self._post.index, self._post.life))
-        answers = self._mail.collect()
+        pulls = Frame(Kind.PULL, self._post.index, self._post.life)
+        for letter in (*first, *((s, pulls, None) for s in range(len(self._lines)))):
+            self._post_out(letter)
+        answers = self._collect()
         self._take(answers)
         self.share = self._shared_out(answers)
         return answers
@@ -206,15 +211,66 @@ class Served(Exchange):
         first = next(a.frame for a in answers if a.server == 0 and a.frame.block == 0)
         return first.begin, first.end
 
-    def finish(self) -> None:
-        for server in range(len(self._lines)):
-            self._mail.send(server, Frame(Kind.LEAVE, self._post.index))
+    # A server that is gone may come back, where it was and with all that it had answered.
 
-    def close(self) -> None:
-        self._pull()
+    def _post_out(self, letter: Letter) -> None:
+        """Send, and keep until the round is answered, in case it has to be said again."""
+        self._out.append(letter)
+        with suppress(PeerLost):  # it is noticed when the answers are collected
+            self._mail.send(*letter)
+
+    def _collect(self) -> list[Answer]:
+        deadline = time.monotonic() + RETURNS_WITHIN
+        while True:
+            try:
+                answers = self._mail.collect()
+                self._out.clear()
+                return answers
+            except PeerLost:
+                if not self._post.returns or time.monotonic() > deadline:
+                    raise
+                self._reconnect(deadline)
+            self._mail.begin(self._targets[-1])
+            for letter in self._out:
+                with suppress(PeerLost):  # as in _post_out
+                    self._mail.send(*letter)
+
+    def _connect(self) -> None:
+        post = self._post
+        before = self.sent, self.received
+        self._lines = [
+            Line.connect(address, f"server-{server}", post.secret, post.certificate)
+            for server, address in enumerate(post.addresses)
+        ]
+        self._lines[0].sent, self._lines[0].received = before
+        self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
+
+    def _reconnect(self, deadline: float) -> None:
+        """To all of them: what they know already they answer again and do not apply again."""
+        self._disconnect()
+        while True:
+            try:
+                self._connect()
+                return
+            except PeerLost:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def _disconnect(self) -> None:
         self._mail.close()
         for line in self._lines:
             line.close()
+
+    def finish(self) -> None:
+        """Leave. A server that is just being replaced hears of it from the supervisor."""
+        for server in range(len(self._lines)):
+            with suppress(PeerLost):
+                self._mail.send(server, Frame(Kind.LEAVE, self._post.index))
+
+    def close(self) -> None:
+        self._pull()
+        self._disconnect()
 
     def coding(self) -> dict[str, float] | None:
         if self._feedback is None:

@@ -30,6 +30,7 @@ class Policy:
 
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in."""
-    if kind != "worker":
-        return False
-    return spec.kind.samples == "leases" or (spec.kind.served and spec.transport == "tcp")
+    over_tcp = spec.kind.served and spec.transport == "tcp"
+    if kind == "server":
+        return over_tcp
+    return kind == "worker" and (over_tcp or spec.kind.samples == "leases")

@@ -6,6 +6,7 @@ import os
 
 from paceline.exchange.layout import Layout
 from paceline.launch.resolve import check_memory
+from paceline.server.shards import Sizes
 from paceline.transport import memory
 from paceline.transport.board import size_board
 
@@ -34,6 +35,16 @@ class Segments:
         memory.size_segment(self.fd("state"), need.state * size)
         memory.size_segment(self.fd("journal"), need.journal)
         size_board(self.fd("board"), need.board)
+
+    def keep(self, server: int, sizes: Sizes) -> dict[str, int]:
+        """Where a server keeps what its successor needs; made the first time."""
+        kept, marks = f"kept-{server}", f"marks-{server}"
+        if kept not in self._fds:
+            floats = 2 * (1 + sizes.states) * sizes.floats
+            check_memory(floats)
+            memory.size_segment(self.fd(kept), floats)
+            size_board(self.fd(marks), sizes.words)
+        return {"kept": self.fd(kept), "marks": self.fd(marks)}
 
     def close(self) -> None:
         for fd in self._fds.values():

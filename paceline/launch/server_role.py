@@ -7,9 +7,12 @@ from typing import Any
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
+from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
+from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
+from paceline.server.shards import Sizes
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
 from paceline.transport.memory import FLOAT_BYTES
@@ -25,6 +28,11 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     hyper = Hyper.of(assignment["hyper"])
     layers = Layers(tuple(assignment["layers"]), start)
     tally = Tally()
+    kept = None
+    if "kept" in fds:
+        states = STATES[assignment["rule"]]
+        sizes = Sizes.of(stop - start, assignment["block"], states, workers)
+        kept = Kept.within(fds["kept"], fds["marks"], sizes)
     desk = Desk(
         stop - start,
         workers,
@@ -40,7 +48,9 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         block=assignment["block"],
         codec=None if assignment["codec"] == "none" else make_codec(assignment["codec"]),
         damp=assignment["damp_stale"],
+        kept=kept,
     )
+    desk.meet(assignment["lives"], assignment["left"])
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()
@@ -51,6 +61,8 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         control.send("progress", **record(progress))
         while (lost := control.take("lost")) is not None:
             desk.lose(lost["worker"], lost["life"])
+        while (left := control.take("left")) is not None:
+            desk.leave(left["worker"])
         return control.take("stop") is not None or control.ended
 
     identity = assignment["identity"]

@@ -15,8 +15,8 @@ from paceline.launch.nursery import Nursery
 from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
-from paceline.server.catalog import LAYERWISE
-from paceline.server.shards import BLOCK, cut
+from paceline.server.catalog import LAYERWISE, STATES
+from paceline.server.shards import BLOCK, Sizes, cut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
@@ -67,16 +67,13 @@ class Starter:
             names.append("task")
         self._lent = names
         for index in range(spec.workers):
-            self._worker(spec, work, index)
+            self.worker(spec, work, index)
         if spec.evaluator:
             fds = {name: self._segments.fd(name) for name in names if name in ("snapshot", "task")}
             self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()})
 
-    def again(self, spec: RunSpec, work: Work, former: Member) -> None:
-        """Another life for a worker that is gone."""
-        self._worker(spec, work, former.index, former.life + 1)
-
-    def _worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
+    def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
+        """One worker; `spec` is the one that was asked for."""
         place = place_worker(index, spec.workers, spec.threads, self._cores)
         fds = {name: self._segments.fd(name) for name in self._lent}
         if index == 0 and work.echo is not None:
@@ -99,25 +96,39 @@ class Starter:
             return
         if spec.tls:
             self._identity = new_identity()
-        for index, (start, stop) in enumerate(self._shards):
-            more = {
-                "identity": asdict(self._identity) if self._identity else None,
-                "start": start,
-                "stop": stop,
-                "workers": spec.workers,
-                "gate": spec.kind.gate,
-                "bound": spec.bound or 0,
-                "backup": spec.backup,
-                "whole": spec.step_samples * spec.workers,
-                "damp_stale": spec.damp_stale,
-                "codec": spec.codec,
-                "rule": spec.optimizer,
-                "block": self._block(spec, facts),
-                "layers": facts.layers if spec.optimizer in LAYERWISE else (),
-                "hyper": _hyper(spec, facts),
-                "address": f"{spec.host}:{spec.port + index if spec.port else 0}",
-            }
-            self._fork("server", index, place_server(), {}, more)
+        for index in range(len(self._shards)):
+            address = f"{spec.host}:{spec.port + index if spec.port else 0}"
+            self.server(spec, facts, index, address)
+
+    def server(self, spec: RunSpec, facts: Facts, index: int, address: str, life: int = 0) -> None:
+        """One server; in a later life it takes over what the one before has left."""
+        start, stop = self._shards[index]
+        workers = self._crew.workers()
+        block = self._block(spec, facts)
+        more = {
+            "identity": asdict(self._identity) if self._identity else None,
+            "start": start,
+            "stop": stop,
+            "workers": spec.workers,
+            "lives": [m.life for m in workers],
+            "left": [m.index for m in workers if m.reached("trained")],
+            "gate": spec.kind.gate,
+            "bound": spec.bound or 0,
+            "backup": spec.backup,
+            "whole": spec.step_samples * spec.workers,
+            "damp_stale": spec.damp_stale,
+            "codec": spec.codec,
+            "rule": spec.optimizer,
+            "block": block,
+            "layers": facts.layers if spec.optimizer in LAYERWISE else (),
+            "hyper": _hyper(spec, facts),
+            "address": address,
+        }
+        fds: dict[str, int] = {}
+        if spec.max_restarts and memory.available():
+            sizes = Sizes.of(stop - start, block, STATES[spec.optimizer or "sgd"], spec.workers)
+            fds = self._segments.keep(index, sizes)
+        self._fork("server", index, place_server(), fds, more, life)
 
     def roster(self, spec: RunSpec, facts: Facts, member: Member) -> None:
         """Tell a worker the spec as resolved and where the others are."""

@@ -216,6 +216,8 @@ class Supervisor:
                 self._say([self._crew[other]], "snapshot", **message)
             case "trained":
                 member.state = "trained"
+                # The server that it told so itself may be gone since.
+                self._say(self._crew.servers(), "left", worker=member.index)
                 if self._parting:  # it was started again meanwhile
                     member.control.send("part")
             case "injected":
@@ -323,19 +325,25 @@ class Supervisor:
             return False
         again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
-        self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
         self._forget(member)
         member.control.close()
-        self._starter.again(self._asked, self._work, member)
+        if member.kind == "server":
+            self._starter.server(
+                self._spec, self._facts, member.index, member.address, member.life + 1
+            )
+        else:
+            self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
+            self._starter.worker(self._asked, self._work, member.index, member.life + 1)
         return True
 
     def _welcome(self, member: Member) -> None:
         """A role in another life is up: it goes on where the others are."""
         assert self._facts is not None
-        self._harm.brief(member)
-        self._starter.roster(self._spec, self._facts, member)
-        if self._told_to_stop:
-            self._say([member], "stop")
+        if member.kind == "worker":
+            self._harm.brief(member)
+            self._starter.roster(self._spec, self._facts, member)
+            if self._told_to_stop:
+                self._say([member], "stop")
         self._tell(member.role, "back", "up again")
 
     def _log_tail(self, member: Member) -> list[str]:

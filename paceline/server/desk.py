@@ -6,7 +6,7 @@ take no memory that it has not got already.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from paceline.errors import WireError
 from paceline.server.gate import Gate
+from paceline.server.kept import Kept, Marks
 from paceline.server.rules import Rule
 from paceline.server.shards import BLOCK, blocks
 from paceline.server.table import Table
@@ -57,12 +58,14 @@ class Desk:
         block: int = BLOCK,
         codec: Decoder | None = None,
         damp: bool = False,
+        kept: Kept | None = None,
     ) -> None:
+        """`kept` is what a former server left, or where this one's successor will look."""
         self._workers = workers
         spans = blocks(size, block)
         gates = [gate() for _ in spans]
         holds = gates[0].holds
-        params = torch.empty(1, size)
+        params = kept.params if kept is not None else torch.empty(1, size)
         grads = torch.empty(workers, size if holds else min(block, size))
         self.windows = []
         self._rows: list[Tensor] = []  # a block's gradients, a worker each
@@ -75,20 +78,23 @@ class Desk:
         )
         for index, (span, own) in enumerate(zip(spans, gates, strict=True)):
             rows = grads[:, span] if holds else grads[:, : span.stop - span.start]
-            table = Table(params[:, span], rows, rule(span.stop - span.start))
-            self.windows.append(Window(index, table, own, tally, damp))
+            states = kept.state[:, :, span] if kept is not None and kept.state.shape[1] else None
+            table = Table(params[:, span], rows, rule(span.stop - span.start), states=states)
+            marks = Marks(kept.words, index, len(spans), workers) if kept is not None else None
+            self.windows.append(Window(index, table, own, tally, damp, marks))
             self._rows.append(rows)
             self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
-        self._params = params[0]
+        self._params = params
         self._lives = [0] * workers  # how often each worker was started again
         self._lost = [False] * workers  # and has not come since
         self._lines: dict[int, Connection] = {}  # who pushes for a worker
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
-        self._most_owed = SPARE + 4 * raw(self._params).nbytes
+        self._most_owed = SPARE + 4 * size * FLOAT_BYTES
 
     @property
     def params(self) -> Tensor:
-        return self._params
+        """The first place's, which is the only one unless they are kept."""
+        return self._params[0]
 
     @property
     def applied(self) -> int:
@@ -138,8 +144,7 @@ class Desk:
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
                 window.push(connection, frame)
             case Kind.LEAVE:
-                for window in self.windows:
-                    window.leave(frame.sender)
+                self.leave(frame.sender)
             case _:
                 raise WireError(f"a server does not take frames of kind {frame.kind}.")
 
@@ -163,10 +168,20 @@ class Desk:
         elif holder is not connection:
             raise WireError(f"worker {worker} has another connection.")
 
+    def meet(self, lives: Sequence[int], left: Sequence[int]) -> None:
+        """How things stand when a server takes over: each worker's life, and who has left."""
+        self._lives = list(lives)
+        for worker in left:
+            self.leave(worker)
+
+    def leave(self, worker: int) -> None:
+        """The worker has no more pushes. Said twice, it is as if it were said once."""
+        for window in self.windows:
+            window.leave(worker)
+
     def lose(self, worker: int, life: int) -> None:
         """This life of a worker is over, by the supervisor's word: nobody waits for it."""
         self._lives[worker], self._lost[worker] = life + 1, True
         if (line := self._lines.pop(worker, None)) is not None:
             line.close()
-        for window in self.windows:
-            window.leave(worker)
+        self.leave(worker)

@@ -49,6 +49,9 @@ class Gate(Protocol):
         """Nobody waits for this worker any more. What it has pushed counts."""
         ...
 
+    def resume(self, version: int, pushes: dict[int, int]) -> None:
+        """Go on for a former gate, after so many updates and so many pushes of each worker."""
+
     def join(self, worker: int) -> None:
         """This worker counts again, from the round that is open now."""
 

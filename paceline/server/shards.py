@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 # 2 MiB: large enough that a frame's header and turn cost nothing, small enough to stay in cache.
 BLOCK = 1 << 19
 
@@ -14,3 +16,16 @@ def cut(size: int, servers: int) -> list[tuple[int, int]]:
 def blocks(size: int, block: int = BLOCK) -> list[slice]:
     """A shard of `size` floats in blocks."""
     return [slice(a, min(a + block, size)) for a in range(0, size, block)]
+
+
+class Sizes(NamedTuple):
+    """How much of each kind of memory a server keeps, where it may be taken over."""
+
+    floats: int  # parameters
+    states: int  # numbers a rule has for each of them
+    words: int
+
+    @classmethod
+    def of(cls, size: int, block: int, states: int, workers: int) -> Sizes:
+        count = len(blocks(size, block))
+        return cls(size, states, count * (1 + 2 * workers))

@@ -23,9 +23,16 @@ class Table:
     """
 
     def __init__(
-        self, slots: Tensor, grads: Tensor, rule: Rule, chunks: list[slice] | None = None
+        self,
+        slots: Tensor,
+        grads: Tensor,
+        rule: Rule,
+        chunks: list[slice] | None = None,
+        states: Tensor | None = None,
     ) -> None:
-        self.size = slots.shape[1]
+        """`states`, [places, states, size], is there if the rule's state has places too."""
+        self.places, self.size = slots.shape
+        self._states = states
         self._slots = slots
         self._rule = rule
         self._chunks = rule.chunks() if chunks is None else chunks
@@ -49,9 +56,11 @@ class Table:
         return self._slots[index]
 
     def copy(self, into: int) -> None:
-        """Make the current version readable in another place."""
+        """Have the current version in another place."""
         if into != self.current:
             self._slots[into].copy_(self._slots[self.current])
+            if self._states is not None:
+                self._states[into].copy_(self._states[self.current])
 
     def apply(self, pushes: Sequence[tuple[int, float]], lr: float, into: int) -> None:
         """One update by the mean of these workers' gradients, weighted by samples.
@@ -62,8 +71,12 @@ class Table:
         grads = self._weighed(pushes)
         if not grads:
             self.copy(into)
+            self.current = into
             return
         parts = self._measured or self._parts(grads, into)
+        if self._states is not None and into != self.current:
+            self._states[into].copy_(self._states[self.current])
+            self._rule.state = self._states[into]
         self._rule.update(parts, lr, self.version)
         self._measured = []
         self.current = into

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.errors import WireError
 from paceline.server.gate import Decision, Gate, Push
+from paceline.server.kept import Marks
 from paceline.server.rules import damped
 from paceline.server.table import Table
 from paceline.transport.frames import Frame, Kind
@@ -30,25 +31,49 @@ class Done(NamedTuple):
 
 
 class Window:
-    """A push has a name, (worker, sequence): it is applied once and answered as often as asked."""
+    """A push has a name, (worker, sequence): it is applied once and answered as often as asked.
 
-    def __init__(self, index: int, table: Table, gate: Gate, tally: Tally, damp: bool) -> None:
+    `marks`, where they are, tell a successor what stands; then the table has two places.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        table: Table,
+        gate: Gate,
+        tally: Tally,
+        damp: bool,
+        marks: Marks | None = None,
+    ) -> None:
         self.index = index
         self.table = table
         self.gate = gate
         self._tally = tally
         self._damp = damp
-        self._params = raw(table.slot(0))
+        self._marks = marks
+        self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
+        if marks is not None and marks.version is not None:
+            self._take_over(marks, marks.version)
+
+    def _take_over(self, marks: Marks, version: int) -> None:
+        """Go on from what a former server left."""
+        self.table.version, self.table.current = version, version % 2
+        pushes = marks.pushes()
+        self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in pushes.items()}
+        self.gate.resume(version, pushes)
+        self.ready = True
 
     def init(self, values: Tensor) -> None:
         """The first parameters are here. A second time, from another life, they change nothing."""
         if self.ready:
             return
         self.table.slot(0).copy_(values)
+        if self._marks is not None:
+            self._marks.stand(0, {})
         self.ready = True
         for connection, frame in self._early.values():
             self.pull(connection, frame)
@@ -56,8 +81,7 @@ class Window:
 
     def pull(self, connection: Connection, frame: Frame) -> None:
         if self.ready:
-            used = self._done.get(frame.sender)
-            self._answer(connection, frame, Done(used.sequence if used else 0, 0, Kind.STATE))
+            self._answer(connection, frame, Done(self.known_of(frame.sender), 0, Kind.STATE))
         else:
             self._early[frame.sender] = connection, frame
 
@@ -80,6 +104,11 @@ class Window:
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
+
+    def known_of(self, worker: int) -> int:
+        """The last push of the worker's that was used."""
+        done = self._done.get(worker)
+        return done.sequence if done else 0
 
     def known(self, frame: Frame) -> bool:
         """Whether this push has come before."""
@@ -111,7 +140,10 @@ class Window:
                 self._done[p.worker] = Done(p.sequence, version - p.version, Kind.STATE)
             if self._damp:  # by gates that apply one at a time
                 lr = damped(lr, version - decision.apply[0].version)
-            self.table.apply([(p.worker, p.weight) for p in decision.apply], lr, 0)
+            into = (version + 1) % self.table.places
+            self.table.apply([(p.worker, p.weight) for p in decision.apply], lr, into)
+            if self._marks is not None:
+                self._marks.stand(version + 1, {w: d.sequence for w, d in self._done.items()})
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.drop:
             sequence = self._waiting[worker][1].sequence
@@ -132,6 +164,6 @@ class Window:
             block=self.index,
             begin=begin,
             end=end,
-            length=len(self._params),
+            length=len(self._params[0]),
         )
-        connection.send(state, self._params, steady=self.gate.steady)
+        connection.send(state, self._params[self.table.current], steady=self.gate.steady)

@@ -59,6 +59,7 @@ def post_from(
         index=index,
         workers=spec.workers,
         life=life,
+        returns=spec.max_restarts > 0,
         rule=spec.optimizer or "sgd",
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),

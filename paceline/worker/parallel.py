@@ -110,6 +110,8 @@ class OwnLoop:
         self.exchange.start(self.replica)
         give_back()
         self.loader = Sharded(loader, spec, self._index) if loader is not None else None
+        if self.loader is not None:
+            self.loader.skip(self.exchange.round)  # those that the others closed without it
         self.reporter = Reporter(
             control=scene.control,
             writer=scene.writer,

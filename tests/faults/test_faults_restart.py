@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import ALL, alive, harm, kill, task
+import torch
+from faults_tools import ALL, Watch, alive, harm, kill, task
 from torch import Tensor
 
 import paceline
@@ -63,6 +64,29 @@ def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
         assert seen.eq(4).all()
 
 
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp", "ssp-tcp", "backup-tcp"])
+def test_a_killed_server_comes_back_with_all_it_had_answered(crew: str, runs: Path) -> None:
+    with harm(runs, kill("server-0"), "server-0"):
+        run = train(runs, crew)
+    assert run.status == "done"
+    told = [(event["role"], event["kind"]) for event in run.summary["events"]]
+    assert told == [("server-0", "died"), ("server-0", "back")]
+    if crew != "backup-tcp":
+        assert counted(run).eq(4).all()
+
+
+@pytest.mark.parametrize("rule", ["momentum", "adam"])
+def test_what_an_update_rule_remembers_comes_back_too(rule: str, runs: Path) -> None:
+    fields = {"strategy": "ps-sync", "transport": "tcp", "workers": 2, "steps": 60, "lr": 0.01}
+    fields |= {"optimizer": rule, "evaluate": "never"}
+    calm = paceline.fit(task("Patient"), out=runs / "calm", **fields)
+    with harm(runs / "harmed", kill("server-0"), "server-0"):
+        harmed = paceline.fit(task("Patient"), out=runs / "harmed", **fields)
+    assert [event["kind"] for event in harmed.summary["events"]] == ["died", "back"]
+    for name, values in calm.parameters().items():
+        torch.testing.assert_close(harmed.parameters()[name], values, rtol=0, atol=1e-6)
+
+
 def test_without_the_death_every_sample_counts_once_an_epoch(runs: Path) -> None:
     for crew in ("ps-sync-tcp", "ps-async-tcp", "ssp-tcp", "ps-async-shm"):
         assert counted(train(runs, crew)).eq(4).all()
@@ -84,8 +108,6 @@ def test_it_dies_again_and_again(crew: str, runs: Path) -> None:
 
 def _keep_killing(runs: Path, role: str, times: int, over: float) -> None:
     """Kill each life of a role once it is up."""
-    from faults_tools import Watch
-
     killed: set[int] = set()
     while len(killed) < times and time.monotonic() < over:
         time.sleep(0.02)

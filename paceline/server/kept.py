@@ -1,0 +1,62 @@
+"""What a server holds, in memory that may outlive it: its successor goes on from there.
+
+Parameters and the rule's state have two places, for even and for odd versions. An update is
+written beside the version that stands, with a note of whose pushes are in it; then one word makes
+it the one that stands. So whoever looks after a server has died, at whatever line, finds a whole
+version, and every push that was answered is in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from paceline.server.shards import Sizes
+from paceline.transport import memory
+from paceline.transport.board import Board
+
+
+class Kept(NamedTuple):
+    """`params` is [2, size] and `state` [2, states, size].
+
+    `words` has one a block, which is the version that stands plus one; then one a place, block
+    and worker, which is the last push of the worker's that is in it.
+    """
+
+    params: Tensor
+    state: Tensor
+    words: memoryview
+
+    @classmethod
+    def within(cls, floats: int, words: int, sizes: Sizes) -> Kept:
+        """In two segments that somebody else holds open; they were zeroed when they were new."""
+        all_of_it = memory.floats(floats, (2, 1 + sizes.states, sizes.floats))
+        board = Board(words, sizes.words, 0.0)
+        return cls(all_of_it[:, 0], all_of_it[:, 1:], board.words)
+
+
+class Marks:
+    """A block's words: what stands, and whose pushes are in it."""
+
+    def __init__(self, words: memoryview, block: int, blocks: int, workers: int) -> None:
+        self._words = words
+        self._stands = block
+        rows = [blocks + (place * blocks + block) * workers for place in range(2)]
+        self._pushes = [range(row, row + workers) for row in rows]
+
+    @property
+    def version(self) -> int | None:
+        """The one that stands, or None while there are no parameters."""
+        return self._words[self._stands] - 1 if self._words[self._stands] else None
+
+    def pushes(self) -> dict[int, int]:
+        """Of each worker that has pushed, the last that is in the version that stands."""
+        found = self._pushes[(self.version or 0) % 2]
+        return {w: self._words[word] for w, word in enumerate(found) if self._words[word]}
+
+    def stand(self, version: int, pushes: dict[int, int]) -> None:
+        """From now on this version stands, with these workers' last pushes in it."""
+        for worker, word in enumerate(self._pushes[version % 2]):
+            self._words[word] = pushes.get(worker, 0)
+        self._words[self._stands] = version + 1
