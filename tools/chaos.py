@@ -1,7 +1,7 @@
 """Random faults against real runs: `make chaos`.
 
 A trial is a run of a task that counts how often each sample was trained on, with one fault in it:
-a worker is killed at some moment, or stopped for less or more than its lease. Afterwards all must
+a role is killed at some moment, or stopped for less or more than its lease. Afterwards all must
 be as if nothing had been. A trial depends on the seed and its number alone, as far as the clock
 allows, so one that failed is done again by itself:
 
@@ -83,10 +83,18 @@ def crews() -> dict[str, dict[str, Any]]:
     return found
 
 
-def any_trial(rng: Random, names: list[str]) -> Trial:
+def roles(asked: dict[str, Any]) -> list[str]:
+    """Those that can come back."""
+    found = [f"worker-{index}" for index in range(WORKERS)]
+    if can_rejoin(RunSpec(**asked), "server"):
+        found += [f"server-{index}" for index in range(SERVERS)]
+    return found
+
+
+def any_trial(rng: Random, known: dict[str, dict[str, Any]]) -> Trial:
     """A kill as often as a stop, at a step as often as at a time; a stop short or long."""
-    crew = rng.choice(names)
-    role = f"worker-{rng.randrange(WORKERS)}"
+    crew = rng.choice(sorted(known))
+    role = rng.choice(roles(known[crew]))
     if rng.random() < 0.5:
         moment = f"step={rng.randint(1, ROUNDS)}"
     else:
@@ -190,7 +198,7 @@ def main() -> int:
     for number_ in range(first, last):
         if time.monotonic() > until:
             break
-        trial = any_trial(Random(f"{chosen.seed}/{number_}"), sorted(known))
+        trial = any_trial(Random(f"{chosen.seed}/{number_}"), known)
         folder = out / str(number_)
         wrong = attempt(trial, known[trial.crew], folder, mark, tallies[trial.crew])
         if wrong:
