@@ -172,7 +172,8 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
         tally.missed += not faults
         after = tally.kills if trial.fault.startswith("kill") else tally.stops
         after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
-        if any(fault["seconds"] is None for fault in faults):
+        # Whoever was stopped after its last step shows no other sign of having gone on.
+        if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
             wrong = wrong or "it never recovered"
     wrong = wrong or left_after(mark)
     tally.failed += bool(wrong)
