@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers
 
-.PHONY: setup demo test lint bench bench-peers fuzz pictures clean
+.PHONY: setup demo test lint bench bench-peers fuzz chaos pictures clean
 
 setup: .venv/ready
 
@@ -37,6 +37,10 @@ $(PEERS)/%/ready: bench/environments/%.txt | .venv/ready
 
 fuzz: setup
 	$(BIN)/python -m tools.fuzz
+
+# More to say: make chaos CHAOS='--minutes 10 --seed 7'
+chaos: setup
+	$(BIN)/python -m tools.chaos $(CHAOS)
 
 pictures: setup
 	$(BIN)/python tools/pictures.py

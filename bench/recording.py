@@ -28,6 +28,7 @@ from paceline.store.steps import StepWriter
 from paceline.tasks.softmax import Softmax
 from paceline.transport.control import Control, pair
 from paceline.worker.batches import Batches
+from paceline.worker.harm import Harm
 from paceline.worker.loop import train
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
@@ -40,6 +41,9 @@ class Mute:
     """A reporter that records nothing."""
 
     stopping = False
+
+    def __init__(self, harm: Harm) -> None:
+        self.harm = harm
 
     def step(self, lot: Lot, *_: Any) -> None:
         pass
@@ -66,16 +70,18 @@ def main(arguments: list[str] | None = None) -> None:
 
     recipe = Recipe(update=BATCH, first=0.1, peak=0.1, beta2=0.0, warmup=0.0, total=0, decay="none")
     ours, theirs = pair()
-    heard, done = Control(theirs), threading.Event()
+    heard, done, control = Control(theirs), threading.Event(), Control(ours)
     thread = threading.Thread(target=drain, args=(heard, done), daemon=True)
     thread.start()
     with tempfile.TemporaryDirectory() as folder:
+        harm = Harm(control, Path(folder))
         writer = StepWriter(Path(folder) / "worker-0.steps")
         reporter = Reporter(
-            control=Control(ours),
+            control=control,
             writer=writer,
             clock=Clock(time.monotonic()),
             exchange=exchange,
+            harm=harm,
             steps=STEPS,
             at_epoch_end=lambda step, epoch: None,
             on_snapshot=lambda message: None,
@@ -88,13 +94,13 @@ def main(arguments: list[str] | None = None) -> None:
             return time.perf_counter() - began
 
         seconds(reporter)
-        seconds(Mute())
+        seconds(Mute(harm))
         ratios = []
         for repeat in range(args.repeats):
             if repeat % 2:
-                off, on = seconds(Mute()), seconds(reporter)
+                off, on = seconds(Mute(harm)), seconds(reporter)
             else:
-                on, off = seconds(reporter), seconds(Mute())
+                on, off = seconds(reporter), seconds(Mute(harm))
             ratios.append(off / on)
         writer.close()
     done.set()

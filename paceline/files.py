@@ -1,13 +1,27 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and folders that pretend to be full."""
 
 from __future__ import annotations
 
+import errno
 import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_full: set[Path] = set()  # in this process
+
+
+def pretend_full(folder: Path, full: bool) -> None:
+    """From now on this process finds no space in `folder`, or finds it again."""
+    (_full.add if full else _full.discard)(folder)
+
+
+def need_space(path: Path) -> None:
+    """Raise what a full disk would, where one is pretended."""
+    if _full and not _full.isdisjoint(path.parents):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 @contextmanager
@@ -19,6 +33,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """
     # Not tempfile: its files are for their owner only, and a cache may be shared.
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+    need_space(path)
     try:
         with part.open("xb") as file:
             yield file

@@ -1,16 +1,10 @@
-"""What every test may use, and the promise every parallel test keeps: nothing of a run remains.
-
-Every process that a test starts, however far down, inherits a variable that is this session's
-alone. So leftovers are found in /proc by their environment, whoever their parent is by now, and
-other work on the same machine is never taken for ours.
-"""
+"""What every test may use, and the promise every parallel test keeps: nothing of a run remains."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
-import secrets
 import signal
 import subprocess
 import sys
@@ -22,12 +16,11 @@ from typing import Any, TypeVar
 import pytest
 
 from paceline.store.steps import HEADER, ROW
+from tools.leftovers import PROC, kept_nurseries, leave_mark, leftovers, processes
 
-MARK = f"PACELINE_TEST_SESSION={secrets.token_hex(8)}"
-os.environ.__setitem__(*MARK.split("="))
+MARK = leave_mark("PACELINE_TEST_SESSION")
 
 HARD_LIMIT = 60  # seconds; the longest a parallel test may take
-PROC = Path("/proc")
 SHM = Path("/dev/shm")
 
 Found = TypeVar("Found")
@@ -43,46 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # What is left.
 
 
-def processes_of_tests() -> dict[int, str]:
-    """Every living process that a test started, and its command line."""
-    found = {}
-    for entry in PROC.glob("[0-9]*"):
-        try:
-            if MARK.encode() in (entry / "environ").read_bytes().split(b"\0"):
-                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-                found[int(entry.name)] = command.strip()
-        except OSError:  # it ended meanwhile, or is not ours to look at
-            continue
-    return found
-
-
-def kept_nurseries() -> set[int]:
-    """The processes that may outlive a run: they are kept for the next ones."""
-    api = sys.modules.get("paceline.api")
-    return {nursery.pid for nursery in api._idle} if api else set()
-
-
-def segments_held(pid: int | str) -> list[str]:
-    """Shared-memory segments of ours that a process has open or mapped."""
-    found = []
-    with contextlib.suppress(OSError):
-        for fd in (PROC / str(pid) / "fd").iterdir():
-            with contextlib.suppress(OSError):
-                found.append(str(fd.readlink()))
-    with contextlib.suppress(OSError):
-        found += (PROC / str(pid) / "maps").read_text().splitlines()
-    return [name for name in found if "memfd:paceline-" in name]
-
-
-def leftovers(shm_before: set[Path]) -> list[str]:
+def left_behind(shm_before: set[Path]) -> list[str]:
     """What a run should have taken with it."""
-    living = processes_of_tests()
-    kept = kept_nurseries()
-    left = [f"process {pid}: {command}" for pid, command in living.items() if pid not in kept]
-    for pid in ("self", *kept):
-        left += [f"segment in process {pid}: {name}" for name in segments_held(pid)]
-    left += [str(path) for path in set(SHM.iterdir()) - shm_before]
-    return left
+    return leftovers(MARK) + [str(path) for path in set(SHM.iterdir()) - shm_before]
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +50,9 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     before = set(SHM.iterdir())
     yield
     with contextlib.suppress(AssertionError):
-        eventually(lambda: not leftovers(before), 3)
-    left = leftovers(before)
-    for pid in set(processes_of_tests()) - kept_nurseries():  # let no later test pay for it
+        eventually(lambda: not left_behind(before), 3)
+    left = left_behind(before)
+    for pid in set(processes(MARK)) - kept_nurseries():  # let no later test pay for it
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     assert not left

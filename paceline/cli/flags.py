@@ -66,11 +66,11 @@ PANELS = {
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
-    "What becomes of faults": ("max_restarts", "lease"),
+    "What becomes of faults": ("max_restarts", "lease", "inject"),
 }
 
 SHORT = {"workers": "-n"}
-METAVARS = {"data_dir": "DIR", "host": "ADDRESS"}
+METAVARS = {"data_dir": "DIR", "host": "ADDRESS", "inject": "FAULT"}
 
 NAMES: dict[str, Iterable[str]] = {
     "task": TASKS,
@@ -93,6 +93,7 @@ def spec_flags(
         def called(**values: Any) -> None:
             texts = {name: values.pop(name) for name in fields}
             given = {name: _value(name, text) for name, text in texts.items() if text is not None}
+            given = {name: value for name, value in given.items() if value != []}  # not given
             verb(given=given, **values)
 
         own = inspect.signature(verb, eval_str=True).parameters.values()
@@ -139,6 +140,8 @@ def _option(name: str, usual: Mapping[str, object]) -> Any:
     metavar = "INT" if int in kinds else "NUMBER" if float in kinds else "NAME"
     spellings = [flag(name), SHORT[name]] if name in SHORT else [flag(name)]
     told["metavar"] = METAVARS.get(name, metavar)
+    if get_origin(RunSpec.model_fields[name].annotation) is tuple:  # may be given again
+        return Annotated[list[str] | None, typer.Option(*spellings, **told)]
     return Annotated[str | None, typer.Option(*spellings, **told)]
 
 
@@ -150,6 +153,6 @@ def _help(name: str, usual: Mapping[str, object]) -> str:
         known = get_args(field.annotation)
     default = usual.get(name, "the task's own" if name in OPEN else field.default)
     notes = [", ".join(known)] if known else []
-    if default is not None and default is not False:
+    if default is not None and default is not False and default != ():
         notes.append(f"default: {default}")
     return f"{field.description} ({'; '.join(notes)})" if notes else str(field.description)

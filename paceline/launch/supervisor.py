@@ -19,6 +19,7 @@ from typing import Any
 
 from paceline.errors import Interrupted, PacelineError, RequestError, RoleDied, RunFailed, revive
 from paceline.launch.crew import Crew, Member
+from paceline.launch.harm import Harm
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
 from paceline.launch.policy import Answer, Policy
@@ -66,6 +67,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._heard: set[tuple[str, int]] = set()  # roles, and lives of theirs, listened to
         self._policy = Policy(spec.max_restarts, own_loop=work.script is not None)
+        self._harm = Harm(spec, self._crew, folder.path, self._tell)
         self._asked = spec
         self._facts: Facts | None = None
         self._parting = False
@@ -101,7 +103,9 @@ class Supervisor:
         self._starter.servers(spec, facts)
         if not self._until(crew.servers, "ready"):
             return
+        self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
+            self._harm.brief(worker)
             self._starter.roster(spec, facts, worker)
         self._facts = facts
         self._state = "running"
@@ -148,6 +152,7 @@ class Supervisor:
             raise RunFailed("the process that starts roles is gone, and the roles with it.")
         for report in reports:
             self._hear_nursery(report)
+        self._harm.turn()
         if self._stopping.asked and not self._told_to_stop:
             self._told_to_stop = True
             self._tell("supervisor", "stopping", "asked to stop; workers finish their step")
@@ -215,6 +220,8 @@ class Supervisor:
                 self._say(self._crew.servers(), "left", worker=member.index)
                 if self._parting:  # it was started again meanwhile
                     member.control.send("part")
+            case "injected":
+                self._harm.did(message["number"])
             case "done":
                 member.state = "done"
                 member.report |= message
@@ -333,6 +340,7 @@ class Supervisor:
         """A role in another life is up: it goes on where the others are."""
         assert self._facts is not None
         if member.kind == "worker":
+            self._harm.brief(member)
             self._starter.roster(self._spec, self._facts, member)
             if self._told_to_stop:
                 self._say([member], "stop")
@@ -368,6 +376,7 @@ class Supervisor:
         self._state = status
         try:
             with contextlib.suppress(PacelineError):  # told already, where it matters
+                self._harm.close()
                 self._write_live()
             self._folder.close()
         finally:

@@ -16,13 +16,16 @@ WORK = (
 
 
 def comparable_single(run: RunFolder, root: Path) -> Summary | None:
-    """The newest finished `single` run in `root`, on the same host, that agrees in WORK."""
+    """The newest finished `single` run in `root`, on the same host, that agrees in WORK.
+
+    One that was harmed on purpose is no measure.
+    """
     if run.spec.strategy == "single":
         return None
     for entry in list_runs(root):
         if entry.strategy == "single" and entry.state == "done" and entry.samples_per_second:
             base = RunFolder(entry.path)
-            if _work(base) == _work(run):
+            if _work(base) == _work(run) and not base.spec.inject:
                 return base.read_result()
     return None
 

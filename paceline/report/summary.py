@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from paceline.diagnose.faults import faults
 from paceline.diagnose.straggler import find_straggler
 from paceline.diagnose.verdict import Parts, verdict
 from paceline.measure.rates import durations, throughput
@@ -63,6 +64,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
         "roles": roles,
         "verdict": verdict(_parts(records, roles)),
         "events": [record(event) for event in records.events],
+        "faults": _faults(records),
     }
     strict: dict[str, Any] = finite(summary)
     return strict
@@ -84,6 +86,13 @@ def _read(folder: RunFolder) -> _Records:
         scores=folder.scores(),
         resources=folder.resources(),
     )
+
+
+def _faults(records: _Records) -> list[dict[str, Any]]:
+    kind = records.spec.kind
+    ends = {role: steps["time"] for role, steps in records.steps.items()}
+    in_rounds = kind.samples == "slices" and kind.shared
+    return [asdict(fault) for fault in faults(records.events, ends, in_rounds=in_rounds)]
 
 
 def _seconds(records: _Records) -> dict[str, float | None]:
@@ -130,6 +139,7 @@ def _role(
         "inside": role.get("inside"),
         "host": role.get("host"),
         "device": role.get("device"),
+        "restarts": role.get("restarts"),
         "samples": work["samples"],
         "steps": work["steps"],
         "dropped": report.get("dropped") if records.spec.backup else None,

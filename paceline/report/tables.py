@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from paceline.diagnose.scaling import Ratio, efficiency, speedup
+from paceline.report.faults import faults_table
 from paceline.report.layout import (
     Column,
     Fitting,
@@ -53,7 +54,7 @@ __all__ = [
 def report(summary: Summary) -> RenderableType:
     """Everything the terminal tells of a run, except what it gained over another."""
     parts = (run_table(summary), headline(summary), verdict(summary), events(summary))
-    return stacked(header(summary), *parts)
+    return stacked(header(summary), *parts, faults_table(summary))
 
 
 def header(summary: Summary) -> Text:

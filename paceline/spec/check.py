@@ -10,6 +10,7 @@ from paceline.errors import unknown
 from paceline.exchange.catalog import STRATEGIES
 from paceline.exchange.codecs.catalog import codec_fault
 from paceline.server.catalog import LAYERWISE, RULES
+from paceline.spec.inject import inject_faults, role_faults
 from paceline.tasks.catalog import task_fault
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         faults.append(unknown("optimizer", spec.optimizer, RULES))
     if "codec" not in skip and (fault := codec_fault(spec.codec)):
         faults.append(fault)
+    if "inject" not in skip:
+        faults += inject_faults(spec.inject)
     if "strategy" not in skip and spec.strategy not in STRATEGIES:
         faults.append(unknown("strategy", spec.strategy, STRATEGIES))
         return faults
@@ -98,6 +101,8 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         f"--backup {spec.backup}: a round needs at least one of {spec.workers} workers; "
         f"use at most --backup {spec.workers - 1}.",
     )
+    if not {"inject", "workers", "servers", "transport", "evaluator"} & set(skip):
+        faults += role_faults(spec)
     check(
         "epochs steps",
         spec.epochs is not None and spec.steps is not None,

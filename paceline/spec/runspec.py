@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer
 
 from paceline.errors import SpecError, unknown
 from paceline.exchange.catalog import STRATEGIES, Strategy
@@ -79,6 +79,13 @@ class RunSpec(BaseModel):
         allow_inf_nan=False,
         description="seconds a frozen role is waited for; 0: as long as it takes",
     )
+    # Not strict: TOML and JSON have lists where Python has tuples.
+    inject: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        description="faults done on purpose, such as kill:worker-1@step=50, stop:worker-0@3s+5s, "
+        "slow:worker-0x1.5, disk-full@8s; may be given again",
+    )
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
     tls: bool = Field(False, description="encrypt what workers and servers send")
@@ -98,6 +105,11 @@ class RunSpec(BaseModel):
         faults = cross_faults(self)
         if faults:
             raise SpecError(faults)
+
+    @field_serializer("inject")
+    def _as_in_json(self, value: tuple[str, ...]) -> list[str]:
+        """A list, so that a spec dumped equals one read from a run's folder."""
+        return list(value)
 
     @property
     def kind(self) -> Strategy:
@@ -142,7 +154,7 @@ def _told(wrong: ValidationError) -> list[str]:
     return faults
 
 
-def _should(kind: str, ctx: dict[str, Any], said: str) -> str:  # noqa: PLR0911 - a table
+def _should(kind: str, ctx: dict[str, Any], said: str) -> str:  # noqa: PLR0911, PLR0912 - a table
     match kind:
         case "greater_than_equal":
             return f"must be at least {ctx['ge']}"
@@ -166,5 +178,7 @@ def _should(kind: str, ctx: dict[str, Any], said: str) -> str:  # noqa: PLR0911 
             return "must be true or false"
         case "string_type":
             return "must be a string"
+        case "tuple_type":
+            return "must be a list of strings"
         case _:
             return said[0].lower() + said[1:]

@@ -6,6 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from paceline.files import need_space
 from paceline.store.faults import cannot_write
 
 
@@ -28,6 +29,7 @@ class AppendFile:
     def append(self, content: bytes | memoryview) -> None:
         """Add all of it, or nothing and raise StoreError: a torn record would shift all later."""
         try:
+            need_space(self.path)
             rest = memoryview(content)
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]

@@ -139,8 +139,13 @@ class RunFolder:
     def spec(self) -> RunSpec:
         """The spec as resolved, or as asked while it is not."""
         about = self.read_spec()
+        told = about.get("resolved") or about["spec"]
+        # JSON has lists where a spec has tuples.
+        values: dict[str, Any] = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in told.items()
+        }
         # Checked when the run began; by now the files that it names may be elsewhere.
-        spec = RunSpec.model_construct(**(about.get("resolved") or about["spec"]))
+        spec = RunSpec.model_construct(**values)
         if spec.strategy not in STRATEGIES:
             raise StoreError(
                 f"'{self.path}' has a strategy that is not known here, '{spec.strategy}': "

@@ -47,6 +47,7 @@ def train(
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
         value = gradients(task, model, batch, count, most, share, expect)
+        reporter.harm.drag(fetched)
         arrived = time.monotonic()
         data = batches.spent()
         outcome = exchange.step(gradient, batches.prepare)

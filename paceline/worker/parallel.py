@@ -9,6 +9,7 @@ changes nothing. After it, `loss.backward(); optimizer.step()` is a step of the 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -25,6 +26,7 @@ from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
 from paceline.types import Facts, record
+from paceline.worker.harm import Harm
 from paceline.worker.meeting import Meeting, post_from
 from paceline.worker.optimizers import rule_of
 from paceline.worker.reporter import Reporter
@@ -115,6 +117,7 @@ class OwnLoop:
             writer=scene.writer,
             clock=Clock(assignment["t0"]),
             exchange=self.exchange,
+            harm=Harm(scene.control, Path(assignment["folder"])),
             steps=0,
             at_epoch_end=lambda step, epoch: None,
             on_snapshot=lambda message: None,
@@ -133,12 +136,13 @@ class OwnLoop:
     def _step(self, closure: Any = None) -> Any:
         """In place of `optimizer.step`."""
         value = closure() if closure is not None else None
+        waited = self.loader.take_waited() if self.loader else 0.0
+        self.reporter.harm.drag(self._began + waited)
         arrived = time.monotonic()
         lr = float(self._optimizer.param_groups[0]["lr"])
         outcome: Outcome = self.exchange.step(
             Gradient(1, self._spec.workers, lr, self.reporter.stopping), nothing_else
         )
-        waited = self.loader.take_waited() if self.loader else 0.0
         count = self.loader.last_batch if self.loader else 0
         epoch = self.loader.epoch if self.loader else 0
         if self.loader:

@@ -12,6 +12,7 @@ from paceline.measure.clock import Clock
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
 from paceline.types import Progress, record
+from paceline.worker.harm import Harm
 
 EVERY = 0.25  # seconds between looks at the control connection
 
@@ -26,6 +27,7 @@ class Reporter:
         writer: StepWriter,
         clock: Clock,
         exchange: Exchange,
+        harm: Harm,
         steps: int,
         at_epoch_end: Callable[[int, int], None],
         on_snapshot: Callable[[Message], None],
@@ -45,6 +47,8 @@ class Reporter:
         self.dropped = 0
         self.epoch = 0
         self._told = 0  # epochs whose end was told
+        self.harm = harm
+        harm.between(taken)
 
     def step(
         self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
@@ -77,6 +81,7 @@ class Reporter:
         if self.epoch > self._told:
             self._told = self.epoch
             self._at_epoch_end(self.taken, self.epoch)
+        self.harm.between(self.taken)
 
     def tell(self, loss: float | None = None) -> None:
         """Flush records, report progress, hear what the supervisor says."""
@@ -93,6 +98,7 @@ class Reporter:
         self._control.send("progress", **record(progress))
         while self._control.take("stop"):
             self.stopping = True
+        self.harm.hear()
         while (asked := self._control.take("snapshot")) is not None:
             self._on_snapshot(asked)
         if self._control.ended:

@@ -26,6 +26,7 @@ from paceline.transport.control import Control, Message
 from paceline.types import Facts, record
 from paceline.worker.batches import Batches
 from paceline.worker.device import pick_device
+from paceline.worker.harm import Harm
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
 from paceline.worker.meeting import Meeting, post_from
@@ -84,6 +85,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             writer=writer,
             clock=clock,
             exchange=exchange,
+            harm=Harm(control, folder),
             steps=_steps(spec, len(data.train)),
             taken=exchange.taken,
             at_epoch_end=scorer.at_epoch_end,

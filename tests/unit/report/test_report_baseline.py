@@ -29,7 +29,10 @@ def test_the_newest_single_run_of_the_same_work_is_found(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "other",
-    [{"lr": 0.1}, {"batch": 64}, {"optimizer": "adam"}, {"task": "lenet"}, {"state": "failed"}],
+    [
+        *({"lr": 0.1}, {"batch": 64}, {"optimizer": "adam"}, {"task": "lenet"}),
+        *({"state": "failed"}, {"inject": ["slow:worker-0x2"]}),
+    ],
     ids=str,
 )
 def test_a_run_of_other_work_or_without_an_end_is_not_comparable(

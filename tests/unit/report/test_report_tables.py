@@ -31,8 +31,14 @@ ENTRY = RunEntry(
     accuracy=0.9231,
     seconds=7.43,
 )
+FAULTS = [
+    {"time": 3.04, "role": "worker-1", "what": "killed", "injected": True, "seconds": 0.456},
+    {"time": 12.3, "role": "server-0", "what": "frozen", "injected": False, "seconds": None},
+]
+HARMED = a_summary(roles=[a_role("worker-0"), a_role("worker-1", restarts=2)], faults=FAULTS)
 EVERYTHING = {
     "report": report(a_summary()),
+    "faults": report(HARMED),
     "long run": report(
         a_summary(
             roles=[
@@ -62,6 +68,15 @@ def test_every_number_of_a_role_is_shown_whole(width: int) -> None:
         assert told in text
     for share in ("4.7", "48.4", "14.1", "31.2", "1.6"):  # of PHASES, in percent
         assert share in text
+
+
+def test_faults_have_a_table_of_their_own() -> None:
+    text = render(report(HARMED), 160)
+    assert "killed (injected)  worker-1   3.0             0.46" in text
+    assert "frozen             server-0  12.3            never" in text
+    assert "started again: worker-1 2 times" in text
+    assert "recovered" not in render(report(a_summary()), 160)
+    assert "started again" not in render(report(a_summary()), 160)
 
 
 def test_a_wide_terminal_has_one_row_a_role_and_a_narrow_one_two_tables() -> None:

@@ -19,10 +19,10 @@ from paceline.types import PHASES, Event, Resources, Score
 
 CONTRACT = [
     *("run", "dir", "status", "spec", "recipe", "throughput", "seconds", "quality", "roles"),
-    *("verdict", "events"),
+    *("verdict", "events", "faults"),
 ]
 ROLE = [
-    *("role", "inside", "host", "device", "samples", "steps", "dropped", "seconds"),
+    *("role", "inside", "host", "device", "restarts", "samples", "steps", "dropped", "seconds"),
     *("holds_mb", "coding"),
     *("accuracy", "cpu_pct", "memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
 ]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from paceline.errors import StoreError
+from paceline.files import pretend_full
+from paceline.store.append import AppendFile
 from paceline.store.atomic import write_atomic
 
 
@@ -50,3 +52,27 @@ def test_full_disk_keeps_the_old_file(
 def test_folder_that_is_gone_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="gone/a': no such file or directory"):
         write_atomic(tmp_path / "gone" / "a", "x")
+
+
+def test_a_folder_that_pretends_to_be_full_takes_nothing(tmp_path: Path) -> None:
+    full, other = tmp_path / "full", tmp_path / "other"
+    (full / "steps").mkdir(parents=True)
+    other.mkdir()
+    write_atomic(full / "a.json", "first")
+    lines = AppendFile(full / "steps" / "worker-0.steps")
+    lines.append(b"row")
+    pretend_full(full, True)
+    try:
+        with pytest.raises(StoreError, match="no space left on device; free some space there"):
+            write_atomic(full / "a.json", "second")
+        with pytest.raises(StoreError, match="no space left on device"):
+            lines.append(b"row")
+        write_atomic(other / "a.json", "second")
+    finally:
+        pretend_full(full, False)
+    assert (full / "a.json").read_text() == "first"
+    assert lines.path.read_bytes() == b"row"
+    lines.append(b"row")
+    lines.close()
+    assert lines.path.read_bytes() == b"rowrow"
+    assert sorted(p.name for p in full.iterdir()) == ["a.json", "steps"]

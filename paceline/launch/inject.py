@@ -1,0 +1,80 @@
+"""When the faults of `--inject` are due. Pure: asked, it says what to do; `harm.py` does it.
+
+waiting ─due─► under way ─its time is over─► over
+                   └ without an end: stays
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.spec.inject import Injection
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Begin or end a fault. `number` is its place in the list that was asked for."""
+
+    number: int
+    fault: Injection
+    begins: bool
+
+
+class Schedule:
+    """Each fault begins once and ends once, whatever becomes of the role meanwhile."""
+
+    def __init__(self, faults: Sequence[Injection]) -> None:
+        self._faults = faults
+        self._waiting = dict(enumerate(faults))
+        self._ends: dict[int, float] = {}  # of those under way: when
+
+    def due(self, now: float, steps: Mapping[str, int]) -> list[Act]:
+        """What to do at `now`, in seconds since training began.
+
+        `steps` has the roles that live, and how far each is; faults of others wait for them.
+        """
+        acts = [Act(n, self._faults[n], False) for n, end in self._ends.items() if now >= end]
+        for act in acts:
+            del self._ends[act.number]
+        for number, fault in list(self._waiting.items()):
+            if fault.own or (fault.role and fault.role not in steps):
+                continue
+            if now >= fault.at if fault.step is None else steps[fault.role] >= fault.step:
+                acts.append(self.begun(number, now))
+        return acts
+
+    def begun(self, number: int, now: float) -> Act:
+        """This one has begun: said by `due`, or by the worker that does it to itself."""
+        fault = self._faults[number]
+        del self._waiting[number]
+        if fault.kind != "kill":
+            self._ends[number] = math.inf if fault.lasts is None else now + fault.lasts
+        return Act(number, fault, True)
+
+    def waits(self, number: int) -> bool:
+        return number in self._waiting
+
+    def missed(self) -> list[Injection]:
+        """Those that have not begun."""
+        return list(self._waiting.values())
+
+    def told(self, role: str) -> dict[str, Any]:
+        """What a worker must know: what it is to do to itself, and what holds for it now."""
+        under_way = [self._faults[number] for number in self._ends]
+        slow = [f.factor for f in under_way if f.kind == "slow" and f.role == role]
+        return {
+            "own": [
+                {"number": number, "act": fault.kind, "step": fault.step}
+                for number, fault in self._waiting.items()
+                if fault.own and fault.role == role
+            ],
+            "slow": math.prod(slow),
+            "full": self.full,
+        }
+
+    @property
+    def full(self) -> bool:
+        return any(self._faults[number].kind == "disk-full" for number in self._ends)

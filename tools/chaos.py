@@ -1,0 +1,246 @@
+"""Random faults against real runs: `make chaos`.
+
+A trial is a run of a task that counts how often each sample was trained on, with one fault in it:
+a role is killed at some moment, or stopped for less or more than its lease. Afterwards all must
+be as if nothing had been. A trial depends on the seed and its number alone, as far as the clock
+allows, so one that failed is done again by itself:
+
+    python -m tools.chaos --seed 7 --only 12
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+import paceline
+from paceline.exchange.catalog import STRATEGIES
+from paceline.launch.policy import can_rejoin
+from paceline.report.layout import Column, table
+from paceline.report.words import number
+from paceline.spec import RunSpec
+from tools.counting import Counting
+from tools.leftovers import leave_mark, leftovers
+
+WORKERS, SERVERS, EPOCHS, LEASE = 2, 2, 12, 1.0
+BATCH, SAMPLES = Counting.batch, Counting.samples
+ROUNDS = EPOCHS * SAMPLES // (BATCH * WORKERS)
+SECONDS = 1.5  # about how long an undisturbed trial trains
+ENDS_WITHIN = 30.0  # seconds that no trial may take
+SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
+TASKS = Path(__file__).with_name("counting.py")
+WIDE = "-wide"  # ends the names of crews whose pushes take a while
+
+
+class TooLong(Exception):
+    """A trial did not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    crew: str
+    fault: str
+
+
+@dataclass(slots=True)
+class Tally:
+    """What is known of one crew."""
+
+    runs: int = 0
+    missed: int = 0
+    failed: int = 0
+    kills: list[float] = field(default_factory=list)  # seconds until recovery
+    stops: list[float] = field(default_factory=list)  # the same, with the time stopped
+
+
+def crews() -> dict[str, dict[str, Any]]:
+    """Every strategy on every transport where a worker can come back."""
+    found = {}
+    for name, kind in STRATEGIES.items():
+        for transport in kind.transports if kind.many else ():
+            asked: dict[str, Any] = {"strategy": name, "transport": transport, "workers": WORKERS}
+            if kind.served:
+                asked["servers"] = SERVERS
+            if can_rejoin(RunSpec(**asked), "worker"):
+                found[f"{name}-{transport}"] = asked
+                if kind.served:
+                    found[f"{name}-{transport}{WIDE}"] = asked
+    return found
+
+
+def roles(asked: dict[str, Any]) -> list[str]:
+    """Those that can come back."""
+    found = [f"worker-{index}" for index in range(WORKERS)]
+    if can_rejoin(RunSpec(**asked), "server"):
+        found += [f"server-{index}" for index in range(SERVERS)]
+    return found
+
+
+def any_trial(rng: Random, known: dict[str, dict[str, Any]]) -> Trial:
+    """A kill as often as a stop, at a step as often as at a time; a stop short or long."""
+    crew = rng.choice(sorted(known))
+    role = rng.choice(roles(known[crew]))
+    if rng.random() < 0.5:
+        moment = f"step={rng.randint(1, ROUNDS)}"
+    else:
+        moment = f"{rng.uniform(0, SECONDS):.3f}s"
+    if rng.random() < 0.5:
+        return Trial(crew, f"kill:{role}@{moment}")
+    lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
+    return Trial(crew, f"stop:{role}@{moment}+{lasts:.3f}s")
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """TooLong if the block takes longer; the run in it is then ended as by any error."""
+
+    def over(number: int, frame: FrameType | None) -> None:
+        raise TooLong(f"it had not ended after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def wrong_with(run: paceline.Run) -> str:
+    """What the run should not have come to; nothing if it is as if no fault had been."""
+    if run.status != "done":
+        return f"its status is '{run.status}'"
+    ledger = run.parameters()["seen"]
+    seen = ledger[:: len(ledger) // SAMPLES]
+    if ledger.count_nonzero() > SAMPLES:
+        return "parameters changed that belong to no sample"
+    strategy = run.summary["spec"]["strategy"]
+    low, high = float(seen.min()), float(seen.max())
+    if strategy == "hogwild":  # two at once may lose one of their updates, fault or no fault
+        sound = seen.mean() > 0.9 * EPOCHS and high < EPOCHS + 1.5
+    elif strategy == "ps-sync":
+        # A round that closed without the worker lacks its samples, and the others count for more.
+        sound = (seen < EPOCHS - 0.5).sum() <= 2 * BATCH and high <= EPOCHS + WORKERS
+    else:
+        sound = low == high == EPOCHS
+    if not sound:
+        off = int((seen != EPOCHS).sum())
+        return f"samples counted {low:g} to {high:g} times in {EPOCHS} epochs, {off} of them wrong"
+    applied = {r["steps"] for r in run.roles if r["role"].startswith("server-")}
+    if strategy == "ps-sync" and applied != {ROUNDS}:
+        return f"servers applied {sorted(applied)} rounds instead of {ROUNDS}"
+    return ""
+
+
+def left_after(mark: str) -> str:
+    over = time.monotonic() + SETTLES_WITHIN
+    while (left := leftovers(mark)) and time.monotonic() < over:
+        time.sleep(0.02)
+    return "; ".join(left)
+
+
+def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Tally) -> str:
+    """Run the trial; what was wrong with it."""
+    rate = BATCH * (WORKERS if STRATEGIES[asked["strategy"]].samples == "slices" else 1)
+    fields = {"epochs": EPOCHS, "lr": float(rate), "evaluate": "never", "lease": LEASE, **asked}
+    task = f"{TASKS}:{'Wide' if trial.crew.endswith(WIDE) else 'Counting'}"
+    tally.runs += 1
+    wrong = ""
+    try:
+        with limited(ENDS_WITHIN):
+            run = paceline.fit(task, out=out, inject=[trial.fault], **fields)
+            wrong = wrong_with(run)
+    except (paceline.PacelineError, TooLong) as failed:
+        wrong = f"{type(failed).__name__}: {failed}"
+    else:
+        faults = run.summary["faults"]
+        tally.missed += not faults
+        after = tally.kills if trial.fault.startswith("kill") else tally.stops
+        after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
+        # Whoever was stopped after its last step shows no other sign of having gone on.
+        if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
+            wrong = wrong or "it never recovered"
+    wrong = wrong or left_after(mark)
+    tally.failed += bool(wrong)
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tools.chaos", description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument("--minutes", type=float, help="so long instead")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
+    parser.add_argument("--only", type=int, help="one trial, by its number")
+    parser.add_argument("--crew", choices=sorted(crews()), help="only this strategy and transport")
+    chosen = parser.parse_args()
+    known = {n: asked for n, asked in crews().items() if chosen.crew in (None, n)}
+    say(f"seed {chosen.seed}\n")
+    mark = leave_mark("PACELINE_CHAOS")
+    out = Path(tempfile.mkdtemp(prefix="paceline-chaos-"))
+    tallies = {name: Tally() for name in known}
+    until = time.monotonic() + 60 * chosen.minutes if chosen.minutes else float("inf")
+    first = chosen.only or 0
+    last = first + 1 if chosen.only is not None else sys.maxsize if chosen.minutes else chosen.runs
+    for number_ in range(first, last):
+        if time.monotonic() > until:
+            break
+        trial = any_trial(Random(f"{chosen.seed}/{number_}"), known)
+        folder = out / str(number_)
+        wrong = attempt(trial, known[trial.crew], folder, mark, tallies[trial.crew])
+        if wrong:
+            again = f"--seed {chosen.seed} --only {number_}"
+            again += f" --crew {chosen.crew}" if chosen.crew else ""
+            say(f"\n{trial.crew} {trial.fault}: {wrong}\n    {again} does it again; see {folder}\n")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            say(f"\r{number_ + 1 - first} runs, {sum(t.failed for t in tallies.values())} failed  ")
+    say("\n")
+    show(tallies)
+    if any(tally.failed for tally in tallies.values()):
+        return 1
+    shutil.rmtree(out, ignore_errors=True)
+    return 0
+
+
+def show(tallies: dict[str, Tally]) -> None:
+    """Runs of each crew, and how long until recovery."""
+    done = {name: tally for name, tally in tallies.items() if tally.runs}
+    ours = list(done.values())
+    columns = [
+        Column(title="strategy", cells=list(done), words=True, style="cyan"),
+        Column(title="runs", cells=[number(t.runs) for t in ours]),
+        Column(title="late", cells=[number(t.missed) for t in ours]),
+        Column(title="failed", cells=[number(t.failed) for t in ours]),
+    ]
+    for what, all_of in (("kill", [t.kills for t in ours]), ("stop", [t.stops for t in ours])):
+        middle = [statistics.median(seconds) if seconds else None for seconds in all_of]
+        worst = [max(seconds, default=None) for seconds in all_of]
+        columns += [
+            Column(title=what, unit="median s", cells=[number(s, 2) for s in middle]),
+            Column(title=what, unit="worst s", cells=[number(s, 2) for s in worst]),
+        ]
+    Console(highlight=False, emoji=False).print(table(columns))
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
