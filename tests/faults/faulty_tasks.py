@@ -12,6 +12,9 @@ import torch
 from torch import Tensor, nn
 
 import paceline
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # roles look from where the command was run
+
 from tools.counting import Counting  # noqa: F401 - found here by name
 
 
