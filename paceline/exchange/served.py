@@ -172,6 +172,7 @@ class Served(Exchange):
             gradient.lr,
             block=block.number,
             length=len(payload) if payload else 0,
+            seconds=gradient.spent(),
         )
         self._mail.send(block.server, push, payload)
 

@@ -6,13 +6,17 @@ from typing import NamedTuple, Protocol
 
 
 class Push(NamedTuple):
-    """One gradient's name and weight. The gradient itself stays where it was received."""
+    """One gradient's name and weight, and what it took to compute.
+
+    The gradient itself stays where it was received.
+    """
 
     worker: int
     sequence: int
     version: int
     weight: float
     lr: float
+    seconds: float = 0.0
 
 
 class Decision(NamedTuple):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from paceline.server.connection import Connection
     from paceline.server.tally import Tally
 
-MOST = 1e30  # of a weight or a rate: beyond float32 torch raises, and nobody means it
+MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and nobody means it
 
 
 class Done(NamedTuple):
@@ -77,6 +77,8 @@ class Window:
             raise WireError("a gradient names a version that there is not yet.")
         if not (0 <= frame.weight <= MOST and abs(frame.lr) <= MOST):  # nor is NaN
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
+        if not 0 <= frame.seconds <= MOST:
+            raise WireError(f"a gradient took {frame.seconds:g} seconds.")
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
@@ -97,8 +99,8 @@ class Window:
             return
         self._waiting[worker] = (connection, frame)
         if not known:
-            push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr)
-            self._act(self.gate.push(push))
+            name = worker, frame.sequence, frame.version
+            self._act(self.gate.push(Push(*name, frame.weight, frame.lr, frame.seconds)))
 
     def leave(self, worker: int) -> None:
         self._act(self.gate.leave(worker))

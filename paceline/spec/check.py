@@ -23,6 +23,7 @@ WHAT = {
     "tls": "TLS",
     "bound": "bound",
     "backup": "backup workers",
+    "balance": "batch that workers share",
     "damp_stale": "staleness to damp",
     "sync_every": "averaging",
     "outer_lr": "outer step",
@@ -97,6 +98,12 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         backed and spec.backup >= spec.workers,
         f"--backup {spec.backup}: a round needs at least one of {spec.workers} workers; "
         f"use at most --backup {spec.workers - 1}.",
+    )
+    check(
+        "backup balance",
+        backed and spec.balance,
+        f"--balance with --backup {spec.backup}: a round that goes without somebody's share has no "
+        "fixed batch; use one of them.",
     )
     check(
         "epochs steps",
