@@ -75,10 +75,12 @@ class Balance:
         if set(workers) != self.shares.keys():
             self._settling = SETTLING
             self._deal(self._guessed(workers), 0)
-        elif whole and self._settling:
+        elif not whole or not workers:
+            return
+        elif self._settling:
             self._settling -= 1
             self._improve(1, LEAST)
-        elif whole:
+        else:
             self._look()
 
     def _look(self) -> None:
@@ -93,7 +95,7 @@ class Balance:
 
     def _note(self, paces: Mapping[int, Pace]) -> None:
         self._rounds += 1
-        for worker, pace in paces.items():
+        for worker, pace in sorted(paces.items()):  # whatever order they were told in
             if not pace.samples:
                 continue
             cost = max(pace.seconds, SHORTEST) / pace.samples
