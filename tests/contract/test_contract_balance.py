@@ -83,10 +83,14 @@ def test_shares_that_change_make_the_same_parameters(
 @pytest.mark.parametrize("how", WAYS, ids=called)
 def test_the_slow_has_the_smaller_share_and_it_follows(how: dict[str, Any], runs: Path) -> None:
     task = Unequal(4000, turn=30)
-    taken = shares(run(task, runs, workers=WORKERS, batch=BATCH, balance=True, steps=60, **how))
+    done = run(task, runs, workers=WORKERS, batch=BATCH, balance=True, steps=60, **how)
+    taken = shares(done)
     before, after = taken[:, 10:30].mean(axis=1), taken[:, 45:].mean(axis=1)
     assert before[1] < 0.7 * BATCH < min(before[0], before[2])
     assert after[0] < 0.7 * BATCH < min(after[1], after[2])
+    told = [role["share"] for role in done.roles[:WORKERS]]
+    assert [one["last"] for one in told] == pytest.approx(taken[:, -1] / WHOLE)
+    assert [one["mean"] for one in told] == pytest.approx(taken.sum(axis=1) / taken.sum())
 
 
 def test_a_large_share_goes_in_even_parts(tmp_path: Path, runs: Path) -> None:
