@@ -80,6 +80,19 @@ def test_shares_that_change_make_the_same_parameters(
     assert taken[:, [*range(41), 42, 43]].min() >= 1
 
 
+@pytest.mark.parametrize("how", [WAYS[0], WAYS[3]], ids=called)
+def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Path) -> None:
+    """Of a million parameters blocks leave, or stay where backward left them, in uneven parts."""
+    size = {"steps": 12, "lr": 1e-4}
+    task = Unequal(2000, 120_000, turn=6)
+    many = run(task, runs, workers=WORKERS, batch=BATCH, balance=True, **size, **how)
+    one = run(Net(2000, 120_000), runs, strategy="single", batch=WHOLE, **size)
+    assert_close(many.parameters(), one.parameters(), rtol=0, atol=1e-5)
+    taken = shares(many)
+    assert (taken.sum(axis=0) == WHOLE).all()
+    assert len(np.unique(taken, axis=1).T) > 1, "they did not change"
+
+
 @pytest.mark.parametrize("how", WAYS, ids=called)
 def test_the_slow_has_the_smaller_share_and_it_follows(how: dict[str, Any], runs: Path) -> None:
     task = Unequal(4000, turn=30)
