@@ -15,7 +15,7 @@ import cloudpickle
 
 from paceline import env
 from paceline.data.open import preflight
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, SpecError
 from paceline.launch.nursery import Nursery
 from paceline.launch.starter import Work
 from paceline.launch.stopping import Stopping
@@ -149,6 +149,13 @@ def launch_script(
 
     What worker-0 prints goes to the file descriptor `echo`, what the others print to their logs.
     """
+    if spec.balance:
+        raise SpecError(
+            [
+                "--balance: a script takes its batches itself, of a size that is its own; "
+                "write a Task to have them shared out by speed."
+            ]
+        )
     work = Work(script=script.resolve(), arguments=tuple(arguments), echo=echo)
     return execute(spec, out=out, observer=observer, work=work)
 

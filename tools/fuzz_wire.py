@@ -33,7 +33,7 @@ from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack
 
 SECRET = bytes(range(32))
 SIZE, BLOCK, WORKERS = 40, 16, 3
-HEADER = struct.Struct("<2sBBIQQddIIQII")
+HEADER = struct.Struct("<2sBBIQQddIIQIId")
 GATES = (("at-once", 0, 0), ("all", 0, 0), ("all", 0, 1), ("bounded", 2, 0))
 CODECS = ("none", "none", "bf16", "int8", "topk:0.2", "onebit")
 
@@ -153,7 +153,7 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 3 or not self._sound(reader, frame):
+            if magic != b"PL" or protocol != 4 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
@@ -183,6 +183,7 @@ class Reference:
             and self.waiting[f.block].get(f.sender, f.sequence) == f.sequence
             and 0 <= f.weight <= 1e30
             and abs(f.lr) <= 1e30
+            and 0 <= f.seconds <= 1e30
         )
 
     def _fits(self, f: Frame) -> bool:
@@ -210,7 +211,7 @@ class Reference:
                     return False
                 self.grads[b][f.sender] = grad
             self.waiting[b][f.sender] = f.sequence
-            self._decided(b, self.gates[b].push(Push(*f[1:6], f.begin)))
+            self._decided(b, self.gates[b].push(Push(*f[1:6], f.begin, f.seconds)))
         return True
 
     def _held(self, reader: Reader, worker: int) -> bool:
@@ -401,7 +402,7 @@ CHOICES = {
     "kind": (*range(10), 255),
     **dict.fromkeys(("sender", "staleness", "block", "begin", "end"), COUNTS),
     **dict.fromkeys(("sequence", "version", "length"), LONG),
-    **dict.fromkeys(("weight", "lr"), NUMBERS),
+    **dict.fromkeys(("weight", "lr", "seconds"), NUMBERS),
 }
 NOISE = torch.randn(4096, generator=torch.Generator().manual_seed(0))
 KINDS = [Kind.PUSH] * 16 + [Kind.PULL] * 4 + [Kind.INIT] * 2 + [Kind.LEAVE, Kind.STATE, Kind.LATE]

@@ -62,7 +62,7 @@ PANELS = {
         *("device", "threads", "host", "port", "tls"),
     ),
     "How gradients become parameters": (
-        *("codec", "bound", "backup", "damp_stale"),
+        *("codec", "bound", "backup", "balance", "damp_stale"),
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),

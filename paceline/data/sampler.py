@@ -56,9 +56,9 @@ class Order:
         return self._rows[start:stop]
 
 
-def evenly(whole: int, workers: int) -> list[tuple[int, int]]:
-    """Everybody's share of a global batch of `whole` samples, one after another."""
-    cut = [whole * w // workers for w in range(workers + 1)]
+def evenly(whole: int, parts: int) -> list[tuple[int, int]]:
+    """Even parts of a batch of `whole` samples, one after another."""
+    cut = [whole * p // parts for p in range(parts + 1)] if parts else []
     return list(pairwise(cut))
 
 

@@ -1,7 +1,9 @@
 """`allreduce`: workers add up their gradients among themselves, then each applies the sum.
 
 One more float rides at the end of the gradient: how many workers were asked to stop, so that all
-end after the same round. While gloo's threads add up, the next batch is made.
+end after the same round. Where shares are balanced, everybody's samples and seconds ride there too:
+each adds its own to zeros, so all get the same numbers and compute the same shares. While gloo's
+threads add up, the next batch is made.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
+from paceline.exchange.balance import Balance, Pace
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
@@ -29,14 +32,17 @@ class AllReduce(Exchange):
         self._post = post
         self.summed = summed
         self._version = 0
+        self._balance = Balance(post.balance, range(post.workers)) if post.balance else None
 
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
-        self._sum = torch.zeros(replica.size + 1, device=replica.device)
-        self._grad, self._stop = self._sum[:-1], self._sum[-1:]
+        paces = 2 * post.workers if self._balance is not None else 0
+        self._sum = torch.zeros(replica.size + 1 + paces, device=replica.device)
+        self._grad, self._stop = self._sum[: replica.size], self._sum[replica.size :][:1]
+        self._paces = self._sum[replica.size + 1 :]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
         if post.workers > 1:
@@ -57,7 +63,7 @@ class AllReduce(Exchange):
             self._guarded(lambda: dist.broadcast(replica.flat, src=0))
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began, seconds = time.perf_counter(), gradient.spent()
         if gradient.weight:
             self._replica.gather(
                 self._grad, 1.0 if self.summed else gradient.weight / gradient.whole
@@ -65,6 +71,10 @@ class AllReduce(Exchange):
         else:
             self._grad.zero_()
         self._stop.fill_(float(gradient.stopping))
+        if self._balance is not None:
+            self._paces.zero_()
+            mine = torch.tensor([float(gradient.weight), seconds])
+            self._paces[2 * self._post.index :][:2].copy_(mine)
         elsewhere = 0.0
         if self._post.workers > 1:
             # Past torch's wrapper around it, which costs as much as a small gradient's copy.
@@ -82,8 +92,20 @@ class AllReduce(Exchange):
             exchange=reduced - began - elsewhere,
             update=time.perf_counter() - reduced,
             version=self._version,
+            share=self._shared_out(),
             stop=bool(self._stop.item()),
         )
+
+    def _shared_out(self) -> tuple[int, int] | None:
+        """This worker's share of the next round, if that is another."""
+        if self._balance is None:
+            return None
+        told, mine = self._paces.tolist(), self._post.index
+        paces = {w: Pace(int(told[2 * w]), told[2 * w + 1]) for w in range(self._post.workers)}
+        before = self._balance.shares[mine]
+        self._balance.after(paces, paces.keys())
+        after = self._balance.shares[mine]
+        return after if after != before else None
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:

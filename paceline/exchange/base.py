@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,13 +21,19 @@ class Gradient(NamedTuple):
     """What a step brings to the exchange besides the gradients in the replica.
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
-    the rate the recipe gives now, and `stopping` says that this worker was asked to end.
+    the rate the recipe gives now, and `stopping` says that this worker was asked to end. `began`
+    is when there was a batch to compute them from.
     """
 
     weight: int
     whole: int
     lr: float
     stopping: bool
+    began: float = 0.0
+
+    def spent(self) -> float:
+        """Seconds of computing until now, where it is known when that began."""
+        return time.monotonic() - self.began if self.began else 0.0
 
 
 class Outcome(NamedTuple):
@@ -130,6 +137,7 @@ class Post:
     codec: str = "none"
     bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes
     backup: int = 0  # workers a round goes without
+    balance: int = 0  # samples of a round that are shared out by speed; 0: evenly, once and for all
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies

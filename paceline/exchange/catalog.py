@@ -57,13 +57,14 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy(
             name="allreduce",
             summary="workers average their gradients among themselves each round (gloo, NCCL)",
+            options=("balance",),
         ),
         Strategy(
             name="ps-sync",
             summary="servers apply one averaged gradient a round, when all workers have pushed",
             gate="all",
             transports=("shm", "tcp"),
-            options=(*_SERVED, "backup"),
+            options=(*_SERVED, "backup", "balance"),
         ),
         Strategy(
             name="ps-async",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import inf
 
 from paceline.errors import UnknownName
-from paceline.server.gate import WAIT, Decision, Gate, Push
+from paceline.exchange.balance import Balance, Pace
+from paceline.server.gate import WAIT, Decision, Gate, Push, Shares
 from paceline.server.shards import cut
 
 
@@ -18,12 +19,15 @@ class All:
     What comes for a round that was closed is dropped. What comes for a later one is kept for it:
     another block had closed this one without that worker, so enough others are on their way here.
 
-    When a round opens, its batch of `whole` samples is shared out among those who count.
+    When a round opens, its batch of `whole` samples is shared out among those who count: evenly, or
+    with `balance` by their speed.
     """
 
     holds = True
 
-    def __init__(self, workers: int, backup: int = 0, whole: int = 0) -> None:
+    def __init__(
+        self, workers: int, backup: int = 0, whole: int = 0, balance: bool = False
+    ) -> None:
         self.steady = backup == 0  # else the answer to a late worker may still be on its way
         self.ahead = inf if backup else 1
         self._enough = workers - backup
@@ -31,6 +35,7 @@ class All:
         self._counting = set(range(workers))
         self._pushed: dict[int, Push] = {}
         self._round = 0
+        self._balance = Balance(whole, self._counting) if balance else None
         self._share_out()
 
     def push(self, push: Push) -> Decision:
@@ -43,8 +48,10 @@ class All:
         self._counting.discard(worker)
         return self._close()
 
-    def resume(self, version: int, pushes: dict[int, int]) -> None:
-        self._round = version
+    def resume(self, version: int, pushes: dict[int, int], shares: Shares) -> None:
+        self._round, self._shares = version, shares
+        if self._balance is not None:
+            self._balance.shares = shares
 
     def join(self, worker: int) -> None:
         self._counting.add(worker)
@@ -52,7 +59,13 @@ class All:
     def share(self, worker: int) -> tuple[int, int]:
         return self._shares.get(worker, (0, 0))
 
-    def _share_out(self) -> None:
+    def _share_out(self, pushes: tuple[Push, ...] = ()) -> None:
+        """The next round's batch; `pushes` closed the last one."""
+        if self._balance is not None:
+            paces = {p.worker: Pace(int(p.weight), p.seconds) for p in pushes}
+            self._balance.after(paces, self._counting)
+            self._shares = self._balance.shares
+            return
         shares = cut(self._whole, max(1, len(self._counting)))
         self._shares = dict(zip(sorted(self._counting), shares, strict=False))
 
@@ -64,7 +77,7 @@ class All:
         # In the order of workers, so that the sum does not depend on who came first.
         pushes = tuple(self._pushed.pop(w) for w in sorted(waiting))
         self._round += 1
-        self._share_out()
+        self._share_out(pushes)
         return Decision(pushes, tuple(p.worker for p in pushes))
 
 
@@ -84,7 +97,7 @@ class AtOnce:
     def leave(self, worker: int) -> Decision:
         return WAIT
 
-    def resume(self, version: int, pushes: dict[int, int]) -> None:
+    def resume(self, version: int, pushes: dict[int, int], shares: Shares) -> None:
         pass
 
     def join(self, worker: int) -> None:
@@ -122,7 +135,7 @@ class Bounded:
         self._held.discard(worker)
         return Decision(answer=self._released())
 
-    def resume(self, version: int, pushes: dict[int, int]) -> None:
+    def resume(self, version: int, pushes: dict[int, int], shares: Shares) -> None:
         self._rounds.clear()  # they say again which round they are in
 
     def join(self, worker: int) -> None:
@@ -138,10 +151,12 @@ class Bounded:
         return near
 
 
-def make_gate(name: str, workers: int, bound: int = 0, backup: int = 0, whole: int = 0) -> Gate:
+def make_gate(
+    name: str, workers: int, bound: int = 0, backup: int = 0, whole: int = 0, balance: bool = False
+) -> Gate:
     match name:
         case "all":
-            return All(workers, backup, whole)
+            return All(workers, backup, whole, balance)
         case "at-once":
             return AtOnce(workers)
         case "bounded":

@@ -32,6 +32,11 @@ def pushlog_words(shards: int, workers: int) -> int:
     return shards * (4 + 2 * workers)
 
 
+def balance_words(workers: int) -> int:
+    """Of the board: round, samples and seconds, a worker, for even and for odd rounds."""
+    return 2 * 3 * workers
+
+
 def small(spec: RunSpec, size: int) -> bool:
     """Whether every worker applies all of every round to parameters of its own."""
     return spec.strategy == "ps-sync" and not spec.backup and size <= SMALL
@@ -56,9 +61,11 @@ def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
     if spec.backup:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
         return Layout(params=2, grads=workers, state=state, board=2 + 3 * workers)
+    paces = balance_words(workers) if spec.balance else 0
     if small(spec, size):
         # A place to begin from and to end in; rows for even and odd rounds.
-        return Layout(params=1, grads=2 * workers, state=0, board=2 + 4 * workers)
+        return Layout(params=1, grads=2 * workers, state=0, board=2 + 4 * workers + paces)
     # One place for all, since nobody reads while it is written; each owner has its own state.
     norms = shards * (1 + 2 * layers) if rule in LAYERWISE else 0
-    return Layout(params=1, grads=workers, state=0, board=1 + 3 * workers + shards + norms)
+    board = 1 + 3 * workers + paces + shards + norms
+    return Layout(params=1, grads=workers, state=0, board=board)

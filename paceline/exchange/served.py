@@ -179,6 +179,7 @@ class Served(Exchange):
             block=block.number,
             length=len(payload) if payload else 0,
             begin=self._own_round,
+            seconds=gradient.spent(),
         )
         self._post_out((block.server, push, payload))
 

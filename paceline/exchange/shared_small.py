@@ -14,8 +14,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from paceline.exchange.balance import Pace
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.layout import balance_words
 from paceline.exchange.replica import Replica
+from paceline.exchange.shared_balance import SharedBalance
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
@@ -24,7 +27,8 @@ FINAL = 1
 
 
 class SharedSmall(Exchange):
-    """The board has, a word each: ready, final; arrived and last a worker; weights even and odd.
+    """The board has, a word each: ready, final; arrived and last a worker; weights even and odd;
+    and where shares are balanced, paces.
 
     A worker that has left has arrived at GONE, and took part in rounds up to its last. Whoever
     took the most leaves its parameters to all: `final` is how many.
@@ -42,7 +46,9 @@ class SharedSmall(Exchange):
         self._arrived = range(2, 2 + count)
         self._last = range(2 + count, 2 + 2 * count)
         self._weights = (range(2 + 2 * count, 2 + 3 * count), range(2 + 3 * count, 2 + 4 * count))
-        self._board = Board(post.board, 2 + 4 * count, post.spin)
+        paces, words = 2 + 4 * count, balance_words(count) if post.balance else 0
+        self._board = Board(post.board, paces + words, post.spin)
+        self._balance = SharedBalance(self._board, paces, post) if post.balance else None
         self._round = 0
         self._update = 0.0
 
@@ -65,6 +71,8 @@ class SharedSmall(Exchange):
         board, words, mine = self._board, self._board.words, self._post.index
         self._round += 1
         now, odd = self._round, self._round % 2
+        if self._balance is not None:
+            self._balance.leave(now, Pace(gradient.weight, gradient.spent()))
         if gradient.weight:
             self._replica.gather(self._own[odd])
         words[self._weights[odd][mine]] = gradient.weight
@@ -90,6 +98,7 @@ class SharedSmall(Exchange):
             wait=here - asked - elsewhere,
             update=done - here,
             version=now,
+            share=self._balance.share(now) if self._balance is not None else None,
             stop=gradient.stopping,
         )
 

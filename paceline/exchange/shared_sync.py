@@ -18,8 +18,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paceline.exchange.balance import Pace
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.layout import balance_words
 from paceline.exchange.replica import Piece, Replica
+from paceline.exchange.shared_balance import SharedBalance
 from paceline.server.catalog import LAYERWISE
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
@@ -31,7 +34,8 @@ LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few
 class SharedSync(Exchange):
     """The board has, a word each: ready; arrived, weight and rate a worker; applied a shard.
 
-    For layer-wise rules it also has: measured a shard; two squared norms a shard and layer.
+    Where shares are balanced it also has paces; for layer-wise rules: measured a shard; two squared
+    norms a shard and layer.
     """
 
     def __init__(self, post: Post) -> None:
@@ -45,7 +49,8 @@ class SharedSync(Exchange):
         self._arrived = range(1, 1 + post.workers)
         self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
         self._rates = range(self._weights.stop, self._weights.stop + post.workers)
-        self._applied = range(self._rates.stop, self._rates.stop + len(post.shards))
+        paces = self._rates.stop + (balance_words(post.workers) if post.balance else 0)
+        self._applied = range(paces, paces + len(post.shards))
         self._measured = range(self._applied.stop, self._applied.stop + len(post.shards))
         self._fd = post.board
         self._cuts_layers = post.rule in LAYERWISE and len(post.shards) > 1
@@ -57,6 +62,7 @@ class SharedSync(Exchange):
         self._replica = replica
         squares = self._open_board(len(replica.layers))
         board = self._board
+        self._balance = SharedBalance(board, self._rates.stop, post) if post.balance else None
         self._own: dict[int, Table] = {}
         self._in_place = replica.from_backward and replica.size >= LARGE
         self._kept: dict[int, list[Piece]] = {}  # of the gradient, for the shards served here
@@ -92,11 +98,13 @@ class SharedSync(Exchange):
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
+        self._round += 1
+        if self._balance is not None:
+            self._balance.leave(self._round, Pace(gradient.weight, gradient.spent()))
         if gradient.weight and self._in_place:
             self._give()
         elif gradient.weight:
             self._replica.gather(self._grad)
-        self._round += 1
         self._board.words[self._weights[self._post.index]] = gradient.weight
         self._board.reals[self._rates[self._post.index]] = gradient.lr
         self._board.post(self._arrived[self._post.index], self._round)
@@ -115,6 +123,7 @@ class SharedSync(Exchange):
             wait=waited,
             update=updated,
             version=self._round,
+            share=self._balance.share(self._round) if self._balance is not None else None,
             stop=gradient.stopping,
         )
 

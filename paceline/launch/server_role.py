@@ -42,6 +42,7 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             assignment["bound"],
             assignment["backup"],
             assignment["whole"],
+            assignment["balance"],
         ),
         lambda size: make_rule(assignment["rule"], size, hyper, layers=layers),
         tally,

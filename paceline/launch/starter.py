@@ -116,6 +116,7 @@ class Starter:
             "bound": spec.bound or 0,
             "backup": spec.backup,
             "whole": spec.step_samples * spec.workers,
+            "balance": spec.balance,
             "damp_stale": spec.damp_stale,
             "codec": spec.codec,
             "rule": spec.optimizer,

@@ -15,6 +15,7 @@ from paceline.diagnose.faults import faults
 from paceline.diagnose.straggler import find_straggler
 from paceline.diagnose.verdict import Parts, verdict
 from paceline.measure.rates import durations, throughput
+from paceline.report.shares import shares
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.steps import Steps, read_steps
@@ -52,6 +53,9 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
     records = _read(folder)
     quality = _quality(records)
     roles = [_role(role, records, quality) for role in records.roles]
+    dealt = shares(records.steps) if records.spec.balance else {}
+    for role in roles:
+        role["share"] = dealt.get(role["role"])
     summary: dict[str, Any] = {
         "run": folder.name,
         "dir": str(folder.path.resolve()),

@@ -193,7 +193,7 @@ def _held(value: float | None) -> str:
 
 
 def _phases(roles: Sequence[Summary]) -> list[Column]:
-    """Each phase's share of the time a role accounted for, and how stale its gradients were."""
+    """What part of a role's time each phase took, how stale its gradients were, its share."""
     columns = []
     for phase in PHASES:
         cells = []
@@ -204,6 +204,9 @@ def _phases(roles: Sequence[Summary]) -> list[Column]:
         columns.append(Column(title=phase, unit="%", cells=cells))
     stale = [(role.get("staleness") or {}).get("mean") for role in roles]
     columns.append(Column(title="staleness", unit="mean", cells=[number(s, 2) for s in stale]))
+    for title, key in (("share", "mean"), ("at end", "last")):
+        parts = [(role.get("share") or {}).get(key) for role in roles]
+        columns.append(Column(title=title, unit="%", cells=[percent(part, 1) for part in parts]))
     return columns
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+Shares = dict[int, tuple[int, int]]  # of a round's batch: begin and end, a worker
+
 
 class Push(NamedTuple):
-    """One gradient's name and weight. The gradient itself stays where it was received."""
+    """One gradient's name and weight, and what it took to compute.
+
+    The gradient itself stays where it was received.
+    """
 
     worker: int
     sequence: int
@@ -14,6 +19,7 @@ class Push(NamedTuple):
     weight: float
     lr: float
     round: int = 0  # the worker's own count, alike at all servers
+    seconds: float = 0.0
 
 
 class Decision(NamedTuple):
@@ -50,8 +56,9 @@ class Gate(Protocol):
         """Nobody waits for this worker any more. What it has pushed counts."""
         ...
 
-    def resume(self, version: int, pushes: dict[int, int]) -> None:
-        """Go on for a former gate, after so many updates and so many pushes of each worker."""
+    def resume(self, version: int, pushes: dict[int, int], shares: Shares) -> None:
+        """Go on for a former gate, after so many updates and so many pushes of each worker, whose
+        shares of the round that is open are known to some of them already."""
 
     def join(self, worker: int) -> None:
         """This worker counts again, from the round that is open now."""

@@ -1,17 +1,19 @@
 """What a server holds, in memory that may outlive it: its successor goes on from there.
 
 Parameters and the rule's state have two places, for even and for odd versions. An update is
-written beside the version that stands, with a note of whose pushes are in it; then one word makes
-it the one that stands. So whoever looks after a server has died, at whatever line, finds a whole
-version, and every push that was answered is in it.
+written beside the version that stands, with a note of whose pushes are in it and how the next round
+is shared out; then one word makes it the one that stands. So whoever looks after a server has died,
+at whatever line, finds a whole version, and every push that was answered is in it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from torch import Tensor
 
+from paceline.server.gate import Shares
 from paceline.server.shards import Sizes
 from paceline.transport import memory
 from paceline.transport.board import Board
@@ -20,8 +22,8 @@ from paceline.transport.board import Board
 class Kept(NamedTuple):
     """`params` is [2, size] and `state` [2, states, size].
 
-    `words` has one a block, which is the version that stands plus one; then one a place, block
-    and worker, which is the last push of the worker's that is in it.
+    `words` has one a block, which is the version that stands plus one; then three a place, block
+    and worker: the last push of the worker's that is in it, and its share of the next round.
     """
 
     params: Tensor
@@ -37,13 +39,13 @@ class Kept(NamedTuple):
 
 
 class Marks:
-    """A block's words: what stands, and whose pushes are in it."""
+    """A block's words: what stands, whose pushes are in it, and who has which share next."""
 
     def __init__(self, words: memoryview, block: int, blocks: int, workers: int) -> None:
         self._words = words
         self._stands = block
-        rows = [blocks + (place * blocks + block) * workers for place in range(2)]
-        self._pushes = [range(row, row + workers) for row in rows]
+        rows = [blocks + (place * blocks + block) * 3 * workers for place in range(2)]
+        self._of = [range(row, row + 3 * workers, 3) for row in rows]
 
     @property
     def version(self) -> int | None:
@@ -52,11 +54,21 @@ class Marks:
 
     def pushes(self) -> dict[int, int]:
         """Of each worker that has pushed, the last that is in the version that stands."""
-        found = self._pushes[(self.version or 0) % 2]
-        return {w: self._words[word] for w, word in enumerate(found) if self._words[word]}
+        return {w: self._words[at] for w, at in self._standing() if self._words[at]}
 
-    def stand(self, version: int, pushes: dict[int, int]) -> None:
+    def shares(self) -> Shares:
+        """Of each worker that has one, its part of the batch of the round that is open."""
+        found = {w: (self._words[at + 1], self._words[at + 2]) for w, at in self._standing()}
+        return {w: (begin, end) for w, (begin, end) in found.items() if begin < end}
+
+    def _standing(self) -> Iterator[tuple[int, int]]:
+        return enumerate(self._of[(self.version or 0) % 2])
+
+    def stand(
+        self, version: int, pushes: dict[int, int], share: Callable[[int], tuple[int, int]]
+    ) -> None:
         """From now on this version stands, with these workers' last pushes in it."""
-        for worker, word in enumerate(self._pushes[version % 2]):
-            self._words[word] = pushes.get(worker, 0)
+        for worker, at in enumerate(self._of[version % 2]):
+            self._words[at] = pushes.get(worker, 0)
+            self._words[at + 1], self._words[at + 2] = share(worker)
         self._words[self._stands] = version + 1

@@ -28,4 +28,4 @@ class Sizes(NamedTuple):
     @classmethod
     def of(cls, size: int, block: int, states: int, workers: int) -> Sizes:
         count = len(blocks(size, block))
-        return cls(size, states, count * (1 + 2 * workers))
+        return cls(size, states, count * (1 + 2 * 3 * workers))

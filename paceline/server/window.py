@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from paceline.server.connection import Connection
     from paceline.server.tally import Tally
 
-MOST = 1e30  # of a weight or a rate: beyond float32 torch raises, and nobody means it
+MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and nobody means it
 
 
 class Done(NamedTuple):
@@ -64,7 +64,7 @@ class Window:
         self.table.version, self.table.current = version, version % 2
         pushes = marks.pushes()
         self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in pushes.items()}
-        self.gate.resume(version, pushes)
+        self.gate.resume(version, pushes, marks.shares())
         self.ready = True
 
     def init(self, values: Tensor) -> None:
@@ -73,7 +73,7 @@ class Window:
             return
         self.table.slot(0).copy_(values)
         if self._marks is not None:
-            self._marks.stand(0, {})
+            self._marks.stand(0, {}, self.gate.share)
         self.ready = True
         for connection, frame in self._early.values():
             self.pull(connection, frame)
@@ -101,6 +101,8 @@ class Window:
             raise WireError("a gradient names a version that there is not yet.")
         if not (0 <= frame.weight <= MOST and abs(frame.lr) <= MOST):  # nor is NaN
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
+        if not 0 <= frame.seconds <= MOST:
+            raise WireError(f"a gradient took {frame.seconds:g} seconds.")
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
@@ -126,7 +128,8 @@ class Window:
             return
         self._waiting[worker] = (connection, frame)
         if not known:
-            push = Push(worker, frame.sequence, frame.version, frame.weight, frame.lr, frame.begin)
+            name = worker, frame.sequence, frame.version
+            push = Push(*name, frame.weight, frame.lr, frame.begin, frame.seconds)
             self._act(self.gate.push(push))
 
     def leave(self, worker: int) -> None:
@@ -145,7 +148,8 @@ class Window:
             into = (version + 1) % self.table.places
             self.table.apply([(p.worker, p.weight) for p in decision.apply], lr, into)
             if self._marks is not None:
-                self._marks.stand(version + 1, {w: d.sequence for w, d in self._done.items()})
+                pushes = {w: d.sequence for w, d in self._done.items()}
+                self._marks.stand(version + 1, pushes, self.gate.share)
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.drop:
             sequence = self._waiting[worker][1].sequence

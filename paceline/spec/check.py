@@ -24,6 +24,7 @@ WHAT = {
     "tls": "TLS",
     "bound": "bound",
     "backup": "backup workers",
+    "balance": "batch that workers share",
     "damp_stale": "staleness to damp",
     "sync_every": "averaging",
     "outer_lr": "outer step",
@@ -103,6 +104,12 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
     )
     if not {"inject", "workers", "servers", "transport", "evaluator"} & set(skip):
         faults += role_faults(spec)
+    check(
+        "backup balance",
+        backed and spec.balance,
+        f"--balance with --backup {spec.backup}: a round that goes without somebody's share has no "
+        "fixed batch; use one of them.",
+    )
     check(
         "epochs steps",
         spec.epochs is not None and spec.steps is not None,

@@ -37,6 +37,9 @@ class RunSpec(BaseModel):
     )
     bound: int | None = Field(None, ge=1, description="ssp: rounds ahead of the slowest, at most")
     backup: int = Field(0, ge=0, description="ps-sync: how many workers a round goes without")
+    balance: bool = Field(
+        False, description="share a round's batch by the speed of workers, as it is just now"
+    )
     sync_every: int | None = Field(None, ge=1, description="local-sgd: steps between averagings")
     outer_lr: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="local-sgd: rate of the outer step"

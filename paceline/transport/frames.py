@@ -23,7 +23,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 3
+PROTOCOL = 4
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 
@@ -44,7 +44,7 @@ class Frame(NamedTuple):
     `sequence` names a push; in a PULL it is how often the worker was started again, in an answer
     the last push of the worker's that was used. An answer's `begin` and `end` are the worker's
     share of the next round. Where rounds are each worker's own, `begin` is which one a push is of,
-    and in an answer the one that the slowest is in.
+    and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took.
     """
 
     kind: int
@@ -58,9 +58,10 @@ class Frame(NamedTuple):
     length: int = 0
     begin: int = 0
     end: int = 0
+    seconds: float = 0.0
 
 
-_HEADER = struct.Struct("<2sBBIQQddIIQII")
+_HEADER = struct.Struct("<2sBBIQQddIIQIId")
 HEADER_BYTES = _HEADER.size
 _KINDS = frozenset(int(kind) for kind in Kind)
 

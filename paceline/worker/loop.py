@@ -4,7 +4,7 @@
         data            compute        exchange, wait, update
 
 The next batch is made while the exchange has nothing but waiting to do, where it has. Samples that
-are more than one batch go forward and back a batch at a time, and their gradients are added up.
+are too many at once go forward and back in even parts, and their gradients are added up.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from torch import nn
 
 from paceline.data.base import Batch
+from paceline.data.sampler import evenly
 from paceline.exchange.base import Exchange, Gradient
 from paceline.exchange.replica import Replica
 from paceline.tasks.base import Task
@@ -43,7 +44,7 @@ def train(
         lot, batch = made
         fetched = time.monotonic()
         count = len(lot.rows)
-        gradient = Gradient(count, lot.whole, recipe.rate(lot.seen), reporter.stopping)
+        gradient = Gradient(count, lot.whole, recipe.rate(lot.seen), reporter.stopping, fetched)
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
         value = gradients(task, model, batch, count, most, share, expect)
@@ -69,12 +70,11 @@ def gradients(
 ) -> float:
     """Leave `share` times the gradients of the mean loss over `count` samples; that loss.
 
-    Goes in parts of at most `most` samples; `expect` is told before the part that completes them.
-    A worker may have no sample of a short last batch: no gradients, and a loss that is not known.
+    Goes in even parts of at most `most` samples; `expect` is told before the last of them. A worker
+    may have no sample of a short last batch: no gradients, and a loss that is not known.
     """
     value = 0.0 if count else float("nan")
-    for begin in range(0, count, most):
-        end = min(begin + most, count)
+    for begin, end in evenly(count, -(-count // most)):
         whole = end - begin == count
         piece = batch if whole else tuple(column[begin:end] for column in batch)
         part = (end - begin) / count

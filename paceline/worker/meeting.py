@@ -77,6 +77,7 @@ def post_from(
         codec=spec.codec,
         bound=spec.bound or 0,
         backup=spec.backup,
+        balance=spec.step_samples * spec.workers if spec.balance else 0,
         damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,

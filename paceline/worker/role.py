@@ -95,6 +95,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         place = partial(to_device, device=device)
         with contextlib.closing(Batches(data.train, lots, place)) as batches:
             recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
+            if spec.balance:  # a fast worker's share is larger; in parts it would be slower again
+                most *= 2
             train(task, replica, batches, exchange, recipe, most, reporter)
         part(exchange, reporter, control)
     scorer.at_end(reporter.taken, reporter.epoch)

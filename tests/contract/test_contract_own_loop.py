@@ -12,7 +12,7 @@ from own_loop_script import BATCH, SAMPLES, make_optimizer, parts
 from torch import Tensor, nn
 
 from paceline.api import Run, launch_script
-from paceline.errors import RunFailed, TaskError
+from paceline.errors import RunFailed, SpecError, TaskError
 from paceline.spec import RunSpec
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
@@ -46,6 +46,12 @@ def named(crew: dict[str, Any]) -> str:
 def launched(script: Path, out: Path, *arguments: str, **crew: Any) -> Run:
     spec = RunSpec(task=f"<python>:{script.name}", **crew)
     return launch_script(spec, script, list(arguments), out=out, echo=None)
+
+
+def test_shares_of_a_loop_of_ones_own_are_not_ours_to_balance(runs: Path) -> None:
+    with pytest.raises(SpecError, match=r"--balance: a script takes its batches itself"):
+        launched(EXAMPLE, runs, strategy="allreduce", workers=2, balance=True)
+    assert not runs.exists()
 
 
 @pytest.mark.parametrize("crew", CREWS, ids=named)

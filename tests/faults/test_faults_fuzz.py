@@ -55,6 +55,7 @@ frames = st.builds(
     begin=short,
     end=short,
     block=short,
+    seconds=st.floats(),
     length=long | st.integers(0, MAX_PAYLOAD) | st.sampled_from([32, 64]),
 )
 words = st.one_of(

@@ -114,6 +114,56 @@ def test_an_unknown_gate_is_told_with_the_known_ones() -> None:
         make_gate("none", 2)
 
 
+# All, with shares by speed.
+
+
+def told(worker: int, version: int, samples: int, seconds: float) -> Push:
+    return Push(worker, version + 1, version, samples, 0.1, seconds=seconds)
+
+
+def counts(gate: All, workers: int) -> list[int]:
+    return [end - begin for begin, end in map(gate.share, range(workers))]
+
+
+def test_without_balance_shares_are_even_whatever_was_measured() -> None:
+    gate = All(2, whole=90)
+    gate.push(told(0, 0, 45, 1.0))
+    gate.push(told(1, 0, 45, 2.0))
+    assert counts(gate, 2) == [45, 45]
+
+
+def test_with_balance_the_next_round_is_shared_by_speed() -> None:
+    gate = All(2, whole=90, balance=True)
+    assert counts(gate, 2) == [45, 45]
+    gate.push(told(1, 0, 45, 2.0))
+    gate.push(told(0, 0, 45, 1.0))
+    assert [gate.share(0), gate.share(1)] == [(0, 60), (60, 90)]
+
+
+def test_with_balance_who_leaves_and_comes_back_gets_a_share_again() -> None:
+    gate = All(3, whole=90, balance=True)
+    for worker in range(3):
+        gate.push(told(worker, 0, 30, 1.0))
+    gate.leave(2)
+    for worker in (0, 1):
+        gate.push(told(worker, 1, 30, 1.0))
+    assert counts(gate, 3) == [45, 45, 0]
+    gate.join(2)
+    assert gate.share(2) == (0, 0)  # of the round that is open
+    for worker, samples in enumerate([45, 45, 0]):
+        gate.push(told(worker, 2, samples, samples / 30))
+    assert counts(gate, 3) == [30, 30, 30]
+
+
+def test_with_balance_a_successor_goes_on_with_the_shares_that_were_told() -> None:
+    gate = All(2, whole=90, balance=True)
+    gate.resume(7, {0: 7, 1: 7}, {0: (0, 60), 1: (60, 90)})
+    assert counts(gate, 2) == [60, 30]
+    gate.push(told(0, 7, 60, 1.0))
+    gate.push(told(1, 7, 30, 2.0))
+    assert counts(gate, 2) == [72, 18]
+
+
 # All, but for some.
 
 
@@ -243,7 +293,7 @@ def test_bounded_a_worker_that_comes_back_begins_where_the_slowest_is() -> None:
 
 def test_bounded_a_successor_counts_those_who_have_spoken() -> None:
     gate = Bounded(2, 2)
-    gate.resume(9, {0: 5, 1: 4})
+    gate.resume(9, {0: 5, 1: 4}, {})
     assert gate.push(push(0, 5)).answer == (0,)
     assert gate.push(push(1, 4)).answer == (1,)
     assert gate.push(push(0, 6)).answer == ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -91,6 +92,7 @@ class Place:
                 journal=journal,
                 bound=self.spec.bound or 0,
                 backup=self.spec.backup,
+                balance=SIZE * self.workers if self.spec.balance else 0,
                 damp_stale=self.spec.damp_stale,
             )
             for index in range(self.workers)
@@ -175,6 +177,45 @@ def test_in_step_workers_leave_at_different_rounds(
 ) -> None:
     for replica in in_step(place("ps-sync", 3, servers, small=small), steps):
         torch.testing.assert_close(replica.flat, torch.full((SIZE,), sum(means(steps), 0.0)))
+
+
+@sizes
+@pytest.mark.parametrize("servers", [1, 3])
+@uneven
+def test_in_step_all_agree_on_shares_by_speed(
+    small: bool, servers: int, steps: tuple[int, ...], place: Callable[..., Place]
+) -> None:
+    """Those who took part in a round share the next one, whoever else has left by then."""
+    where = place("ps-sync", 3, servers, small=small, balance=True)
+    whole, finished = 3 * SIZE, threading.Barrier(3)
+    dealt: list[list[tuple[int, int]]] = [[(SIZE * w, SIZE * (w + 1))] for w in range(3)]
+
+    def work(post: Post, count: int) -> None:
+        exchange, replica, mine = synchronous(post, small), Replica(Row()), dealt[post.index]
+        exchange.start(replica)
+        for _ in range(count):
+            begin, end = mine[-1]
+            replica.parameters[0].grad = torch.zeros(SIZE)
+            took = time.monotonic() - (end - begin) * (post.index + 1)  # seconds ago
+            gradient = Gradient(end - begin, whole, 1.0, False, took)
+            mine.append(exchange.step(gradient, lambda: 0.0).share or mine[-1])
+        exchange.finish()
+        finished.wait(10)
+        exchange.close()
+
+    posts = zip(where.posts(), steps, strict=True)
+    threads = [threading.Thread(target=work, args=pair, daemon=True) for pair in posts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive(), "a worker waits for one that has left"
+    for turn in range(max(steps) + 1):
+        shares = [mine[turn] for mine in dealt if len(mine) > turn]
+        assert [begin for begin, _ in shares] == [0, *(end for _, end in shares[:-1])]
+        assert shares[-1][1] == whole
+    if min(steps) > 2:
+        assert [end - begin for begin, end in (mine[3] for mine in dealt)] == [18, 9, 6]
 
 
 @pytest.mark.parametrize("servers", [1, 2, 5])

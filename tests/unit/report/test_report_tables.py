@@ -46,6 +46,16 @@ EVERYTHING = {
             ]
         )
     ),
+    "balanced": report(
+        a_summary(
+            "ps-sync",
+            roles=[
+                a_role("worker-0", share={"mean": 0.6412, "last": 0.6406}),
+                a_role("worker-1", share={"mean": 0.3588, "last": 0.3594}),
+                a_role("server-0", inside="worker-0", holds_mb=0.25),
+            ],
+        )
+    ),
     "comparison": comparison(THREE, SINGLE),
     "large speedup": comparison([SINGLE, a_summary(rate=41_230_000.0)], SINGLE),
     "beside": beside_published(THREE),
@@ -82,6 +92,14 @@ def test_faults_have_a_table_of_their_own() -> None:
 def test_a_wide_terminal_has_one_row_a_role_and_a_narrow_one_two_tables() -> None:
     assert render(run_table(a_summary()), 160).count("worker-0") == 1
     assert render(run_table(a_summary()), 80).count("worker-0") == 2
+
+
+def test_shares_by_speed_are_shown_as_mean_and_at_the_end() -> None:
+    role = a_role("worker-0", share={"mean": 0.6412, "last": 0.6306})
+    for width in (80, 160):
+        text = render(run_table(a_summary(roles=[role, a_role("server-0")])), width)
+        assert all(told in text for told in ("share", "64.1", "at end", "63.1"))
+    assert "share" not in render(run_table(a_summary()), 160)
 
 
 def test_columns_that_say_nothing_are_left_out() -> None:

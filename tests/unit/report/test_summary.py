@@ -25,6 +25,7 @@ ROLE = [
     *("role", "inside", "host", "device", "restarts", "samples", "steps", "dropped", "seconds"),
     *("holds_mb", "coding"),
     *("accuracy", "cpu_pct", "memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
+    "share",
 ]
 
 

@@ -421,6 +421,13 @@ def test_a_weight_or_rate_that_is_no_number_is_refused_unread(name: str, number:
         stand.desk.target(Note(), frame)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -1.0])
+def test_seconds_that_cannot_be_are_refused_unread(number: float) -> None:
+    frame = Frame(Kind.PUSH, 0, 1, 0, 1.0, 1.0, length=NBYTES, seconds=number)
+    with pytest.raises(WireError, match=f"took {number:g} seconds"):
+        Stand("at-once", 2).desk.target(Note(), frame)  # type: ignore[arg-type]
+
+
 def test_a_negative_weight_is_refused() -> None:
     with pytest.raises(WireError, match="weight -1"):
         Stand("at-once", 2).desk.target(Note(), Frame(Kind.PUSH, 0, 1, 0, -1.0, 1.0))  # type: ignore[arg-type]

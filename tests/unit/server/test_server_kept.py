@@ -64,8 +64,8 @@ class Line:
 class World:
     """One server's memory, and whoever serves from it."""
 
-    def __init__(self, gate: str, rule: str) -> None:
-        self._gate, self._rule = gate, rule
+    def __init__(self, gate: str, rule: str, whole: int = 0) -> None:
+        self._gate, self._rule, self._whole = gate, rule, whole
         sizes = Sizes.of(SIZE, BLOCK, STATES[rule], WORKERS)
         self.words = Words(sizes.words)
         self._kept = Kept(
@@ -84,7 +84,9 @@ class World:
         self.desk = Desk(
             SIZE,
             WORKERS,
-            lambda: make_gate(self._gate, WORKERS, bound=3),
+            lambda: make_gate(
+                self._gate, WORKERS, bound=3, whole=self._whole, balance=self._whole > 0
+            ),
             lambda size: make_rule(self._rule, size, Hyper()),
             Tally(),
             block=BLOCK,
@@ -99,12 +101,16 @@ class World:
             target[:] = raw(payload)
         self.desk.handle(line, frame)  # type: ignore[arg-type]
 
-    def push(self, worker: int, sequence: int) -> None:
+    def push(
+        self, worker: int, sequence: int, weight: float = 1.0, seconds: float = 0.0
+    ) -> None:
         """All blocks of a gradient, computed from what the worker was last told."""
         for block in range(BLOCKS):
             part = torch.full((min(BLOCK, SIZE - block * BLOCK),), -1.0)
             version = sequence - 1 if self._gate == "all" else 0
-            frame = Frame(Kind.PUSH, worker, sequence, version, 1.0, 0.5, 0, block, part.nbytes)
+            name = worker, sequence, version
+            sizes = {"block": block, "length": part.nbytes}
+            frame = Frame(Kind.PUSH, *name, weight, 0.5, seconds=seconds, **sizes)
             self._tell(self.lines[worker], frame, part)
 
     def pull(self) -> Tensor:
@@ -166,3 +172,13 @@ def test_a_server_that_dies_before_there_are_parameters_has_none() -> None:
     fresh._kept = fresh._kept._replace(words=fresh.words)  # type: ignore[arg-type]
     fresh.begin()
     assert not any(window.ready for window in fresh.desk.windows)
+
+
+def test_a_successor_tells_the_shares_that_were_told() -> None:
+    """Some were answered before the death, some are after it: together they have one batch."""
+    world = World("all", "sgd", whole=90)
+    for worker, seconds in enumerate((1.0, 2.0)):
+        world.push(worker, 1, weight=45.0, seconds=seconds)
+    world.begin()
+    for window in world.desk.windows:
+        assert [window.gate.share(worker) for worker in range(WORKERS)] == [(0, 60), (60, 90)]

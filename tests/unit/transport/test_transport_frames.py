@@ -35,6 +35,7 @@ frames = st.builds(
     begin=st.integers(0, 2**32 - 1),
     end=st.integers(0, 2**32 - 1),
     block=st.integers(0, 2**32 - 1),
+    seconds=floats,
     length=st.integers(0, MAX_PAYLOAD),
 )
 
@@ -86,4 +87,4 @@ def test_an_absurd_length_is_refused(length: int) -> None:
 
 
 def test_a_header_has_one_length_on_every_machine() -> None:
-    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQII") == 64
+    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQIId") == 72
