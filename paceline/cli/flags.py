@@ -66,7 +66,7 @@ PANELS = {
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
-    "What becomes of faults": ("max_restarts", "lease"),
+    "What becomes of faults": ("max_restarts", "lease", "checkpoint_every", "keep_checkpoints"),
 }
 
 SHORT = {"workers": "-n"}

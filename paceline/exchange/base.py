@@ -84,6 +84,14 @@ class Exchange:
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
 
+    def keep(self) -> dict[str, Tensor]:
+        """Copies of all that a checkpoint needs of this worker's end, between two steps."""
+        raise NotImplementedError
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        """Once started, be as when this was kept."""
+        raise NotImplementedError
+
     def coding(self) -> dict[str, float] | None:
         """Where gradients are made smaller before they are sent: `ratio` and relative `error`."""
         return None

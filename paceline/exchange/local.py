@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
@@ -43,6 +44,18 @@ class Local(Exchange):
             self._rule.update(parts, gradient.lr, self._version)
         self._replica.clear()
         return self._outcome(began, gradient)
+
+    def keep(self) -> dict[str, Tensor]:
+        return {
+            "parameters": self._replica.flat.detach().to("cpu", copy=True),
+            "state": self._rule.state.to("cpu", copy=True),
+            "version": torch.tensor(self._version),
+        }
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        self._replica.restore(kept["parameters"])
+        self._rule.state.copy_(kept["state"])
+        self._version = int(kept["version"])
 
     def _outcome(self, began: float, gradient: Gradient) -> Outcome:
         update = time.perf_counter() - began

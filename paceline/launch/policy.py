@@ -32,4 +32,8 @@ def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in."""
     if kind != "worker":
         return False
-    return spec.kind.samples == "leases" or (spec.kind.served and spec.transport == "tcp")
+    return (
+        spec.kind.alone
+        or spec.kind.samples == "leases"
+        or (spec.kind.served and spec.transport == "tcp")
+    )

@@ -119,8 +119,10 @@ class Starter:
             }
             self._fork("server", index, place_server(), {}, more)
 
-    def roster(self, spec: RunSpec, facts: Facts, member: Member) -> None:
-        """Tell a worker the spec as resolved and where the others are."""
+    def roster(
+        self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
+    ) -> None:
+        """Tell a worker the spec as resolved, where the others are, and what to go on from."""
         meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
         alone = spec.workers <= len(self._cores)
         member.control.send(
@@ -135,6 +137,7 @@ class Starter:
             hyper=_hyper(spec, facts),
             cores=self._cores,
             spin=SPIN if alone else 0.0,
+            checkpoint=checkpoint,
         )
 
     def _block(self, spec: RunSpec, facts: Facts) -> int:

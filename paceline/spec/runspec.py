@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from paceline.errors import SpecError, unknown
 from paceline.exchange.catalog import STRATEGIES, Strategy
-from paceline.spec.check import cross_faults
+from paceline.spec.check import KEPT, cross_faults
 
 # Fields a task fills when the spec leaves them open.
 OPEN = ("batch", "epochs", "lr", "optimizer")
@@ -79,6 +79,10 @@ class RunSpec(BaseModel):
         allow_inf_nan=False,
         description="seconds a frozen role is waited for; 0: as long as it takes",
     )
+    checkpoint_every: float = Field(
+        60.0, ge=0, allow_inf_nan=False, description="seconds between checkpoints; 0: none"
+    )
+    keep_checkpoints: int = Field(KEPT, ge=1, description="how many checkpoints are kept")
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
     tls: bool = Field(False, description="encrypt what workers and servers send")

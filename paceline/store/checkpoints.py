@@ -67,14 +67,15 @@ class Checkpoints:
     def __init__(self, folder: Path, run: str) -> None:
         self._root = folder / "checkpoints"
         self._run = run
+        self._newest = 0
 
     def path(self, number: int, role: str) -> Path:
         """Where a role's part lies."""
         return self._root / f"{number:0{DIGITS}}" / f"{role}.part"
 
     def begin(self) -> int:
-        """Make room for another, which gets the next number."""
-        number = max(self._numbers(), default=0) + 1
+        """Make room for another. No number comes twice: a late part is not taken for a new one."""
+        self._newest = number = max([self._newest, *self._numbers()]) + 1
         path = self._folder(number)
         try:
             path.mkdir(parents=True)
@@ -96,6 +97,10 @@ class Checkpoints:
         for number in self._numbers():
             if committed and number < committed[-keep:][0]:
                 self.discard(number)
+
+    def since(self, number: int) -> list[int]:
+        """Those begun later, whether they are any good or not."""
+        return [each for each in self._numbers() if each > number]
 
     def discard(self, number: int) -> None:
         """Remove it; the manifest first, so that what is half removed is no checkpoint."""

@@ -48,7 +48,7 @@ def test_spec_json_holds_all_that_repeats_a_run(folder: RunFolder) -> None:
     assert about["resolved"] is None
     assert set(about) == {
         *("paceline", "spec", "resolved", "facts", "versions", "host", "commit", "command"),
-        "started",
+        *("started", "id", "given"),
     }
     assert about["paceline"] == paceline.__version__
     assert about["versions"]["torch"]
