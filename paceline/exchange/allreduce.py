@@ -1,7 +1,8 @@
 """`allreduce`: workers add up their gradients among themselves, then each applies the sum.
 
-One more float rides at the end of the gradient: how many workers were asked to stop, so that all
-end after the same round. While gloo's threads add up, the next batch is made.
+Two more floats ride at the end of the gradient: how many workers were asked to stop, so that all
+end after the same round, and how many for a checkpoint, which all keep after the same round. While
+gloo's threads add up, the next batch is made.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
@@ -35,8 +37,8 @@ class AllReduce(Exchange):
         self._replica = replica
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
-        self._sum = torch.zeros(replica.size + 1, device=replica.device)
-        self._grad, self._stop = self._sum[:-1], self._sum[-1:]
+        self._sum = torch.zeros(replica.size + 2, device=replica.device)
+        self._grad, self._asked = self._sum[:-2], self._sum[-2:]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
         if post.workers > 1:
@@ -64,7 +66,7 @@ class AllReduce(Exchange):
             )
         else:
             self._grad.zero_()
-        self._stop.fill_(float(gradient.stopping))
+        self._asked.copy_(torch.tensor([float(gradient.stopping), float(gradient.keeping)]))
         elsewhere = 0.0
         if self._post.workers > 1:
             # Past torch's wrapper around it, which costs as much as a small gradient's copy.
@@ -78,12 +80,32 @@ class AllReduce(Exchange):
         reduced = time.perf_counter()
         self._version += 1
         self._apply(gradient.lr)
+        stopping, keeping = self._asked.tolist()
         return Outcome(
             exchange=reduced - began - elsewhere,
             update=time.perf_counter() - reduced,
             version=self._version,
-            stop=bool(self._stop.item()),
+            stop=stopping > 0,
+            keep=keeping == self._post.workers,
         )
+
+    def keep(self) -> dict[str, Tensor]:
+        """All have the same parameters and state: one of them keeps them."""
+        kept = {"version": torch.tensor(self._version)}
+        if self._post.index == 0:
+            kept["parameters"] = self._replica.flat.detach().to("cpu", copy=True)
+            kept["state"] = self._rule.state.to("cpu", copy=True)
+        return kept
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        self._version = int(kept["version"])
+        if self._post.index == 0:
+            self._replica.restore(kept["parameters"])
+            self._rule.state.copy_(kept["state"])
+        if self._post.workers > 1:
+            self._guarded(lambda: dist.broadcast(self._replica.flat, src=0))
+            if self._rule.states:
+                self._guarded(lambda: dist.broadcast(self._rule.state, src=0))
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:

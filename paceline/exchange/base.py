@@ -20,13 +20,15 @@ class Gradient(NamedTuple):
     """What a step brings to the exchange besides the gradients in the replica.
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
-    the rate the recipe gives now, and `stopping` says that this worker was asked to end.
+    the rate the recipe gives now, `stopping` says that this worker was asked to end, and `keeping`
+    that it was asked for a checkpoint.
     """
 
     weight: int
     whole: int
     lr: float
     stopping: bool
+    keeping: bool = False
 
 
 class Outcome(NamedTuple):
@@ -41,6 +43,7 @@ class Outcome(NamedTuple):
     skipped: int = 0  # rounds that were closed without this worker since its last
     share: tuple[int, int] | None = None  # of a whole batch, from now on; None: as before
     stop: bool = False
+    keep: bool = False  # all were asked for a checkpoint: this is the moment for it
 
 
 class Exchange:

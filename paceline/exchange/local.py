@@ -59,4 +59,6 @@ class Local(Exchange):
 
     def _outcome(self, began: float, gradient: Gradient) -> Outcome:
         update = time.perf_counter() - began
-        return Outcome(update=update, version=self._version, stop=gradient.stopping)
+        return Outcome(
+            update=update, version=self._version, stop=gradient.stopping, keep=gradient.keeping
+        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import StoreError
+from paceline.exchange.layout import keeps
 from paceline.launch.crew import Crew, Member
 from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
@@ -50,11 +51,13 @@ class Keeping:
         self._due = 0.0
         self._open: int | None = None  # the one that is being made
         self._parts: dict[str, Part] = {}
+        self._in_step = False  # whether all parts must be of the same round
         self._last = False  # whether no more will be wished for
 
-    def start(self, spec: RunSpec, own_loop: bool) -> None:
+    def start(self, spec: RunSpec, parameters: int, own_loop: bool) -> None:
         """Training begins. A loop of the user's own has state that nobody else knows."""
-        if spec.kind.alone and not own_loop:
+        self._in_step = not spec.kind.alone
+        if keeps(spec, parameters) and not own_loop:
             self._every, self._keep = spec.checkpoint_every, spec.keep_checkpoints
         self._due = self._clock.now() + self._every
 
@@ -88,7 +91,7 @@ class Keeping:
     def _ask(self, member: Member) -> None:
         assert self._open is not None
         path = self._kept.path(self._open, member.role).resolve()
-        member.control.send("keep", number=self._open, path=str(path))
+        member.control.send("keep", number=self._open, path=str(path), last=self._last)
 
     def hear(self, member: Member, message: Message) -> None:
         """A worker has kept its part, or says why not."""
@@ -107,6 +110,9 @@ class Keeping:
     def _commit(self, number: int, roles: list[str]) -> None:
         self._open = None
         parts = tuple(self._parts[role] for role in roles)
+        if self._in_step and len({part.step for part in parts}) > 1:
+            self._tell("supervisor", "unkept", "the workers kept different rounds")
+            return
         done = Checkpoint(number=number, run=self._run, time=self._clock.now(), parts=parts)
         try:
             self._kept.commit(done)

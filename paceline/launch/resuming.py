@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from paceline.errors import RequestError
-from paceline.exchange.catalog import STRATEGIES
+from paceline.exchange.layout import keeps
 from paceline.launch.keeping import GoingOn
 from paceline.spec import RunSpec
 from paceline.store.checkpoints import Checkpoint
@@ -60,11 +60,11 @@ def _refuse(folder: RunFolder, *, longer: bool) -> None:
             f"'{name}' trained a task that was handed over from Python or a script, which its "
             "folder does not hold; start it again from there."
         )
-    if not folder.spec.kind.alone:
-        able = " and ".join(kind.name for kind in STRATEGIES.values() if kind.alone)
+    spec, facts = folder.spec, about.get("facts") or {}
+    if facts and not keeps(spec, facts["parameters"]):
         raise RequestError(
-            f"'{name}' has strategy '{folder.spec.strategy}', which keeps no checkpoints; "
-            f"{able} do. {AGAIN[0].upper()}{AGAIN[1:]}."
+            f"'{name}' has strategy '{spec.strategy}' over {spec.transport}, which keeps no "
+            f"checkpoints of this model; {AGAIN}."
         )
     if state == "done" and not longer:
         raise RequestError(

@@ -112,7 +112,7 @@ class Supervisor:
         for worker in crew.workers():
             self._starter.roster(spec, facts, worker, self._source(worker))
         self._facts = facts
-        self._keeping.start(spec, own_loop=self._work.script is not None)
+        self._keeping.start(spec, facts.parameters, own_loop=self._work.script is not None)
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)

@@ -84,8 +84,16 @@ class Reporter:
         if self.epoch > self._told:
             self._told = self.epoch
             self._at_epoch_end(self.taken, self.epoch)
-        if self._wish is not None and not self.stopping:  # there is a last step to come otherwise
+        if outcome.keep:
             self.keep()
+
+    @property
+    def asked(self) -> tuple[bool, bool]:
+        """Whether to stop, and whether to keep a checkpoint as soon as all are asked to.
+
+        The last one is kept when all steps are taken.
+        """
+        return self.stopping, self._wish is not None and not self._wish["last"]
 
     def keep(self, asked: Message | None = None) -> None:
         """Keep a checkpoint if one is wished for, or was and is not kept yet."""

@@ -86,7 +86,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
 
     path = folder / "steps" / f"{assignment['role']}.steps"
     # What was done after the checkpoint is done again.
-    after = position.taken if spec.kind.alone else None
+    after = position.taken if roster["checkpoint"] or spec.kind.alone else None
     with contextlib.closing(StepWriter(path, after)) as writer:
         reporter = Reporter(
             control=control,

@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from faults_tools import harm, kill, task
 
 import paceline
 from paceline.errors import RequestError
+from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
-from paceline.store.listing import list_runs
 from paceline.store.steps import read_steps
+from paceline.types import Facts
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
@@ -29,7 +31,12 @@ EVERY = 0.15  # seconds between checkpoints, here
 ALIKE = ("step", "epoch", "samples", "loss", "version")
 
 LENGTH: dict[str, Any] = {"steps": STEPS, "threads": 1, "checkpoint_every": EVERY}
-RULES = {"momentum": {"optimizer": "momentum"}, "adam": {"optimizer": "adam"}}
+TWO: dict[str, Any] = {"workers": 2, "optimizer": "adam"}
+KEPT: dict[str, dict[str, Any]] = {
+    "single": {"optimizer": "momentum"},
+    "allreduce": {"strategy": "allreduce", **TWO},
+    "ps-sync": {"strategy": "ps-sync", "transport": "shm", **TWO},
+}
 
 
 def never_killed(out: Path, what: str, **more: Any) -> paceline.Run:
@@ -70,16 +77,16 @@ def killed(cli: Any, eventually: Callable[..., Any], fields: dict[str, Any]) -> 
     return folder
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("crew", KEPT)
 def test_killed_and_resumed_is_never_killed(
-    rule: str, cli: Any, runs: Path, eventually: Callable[..., Any]
+    crew: str, cli: Any, runs: Path, eventually: Callable[..., Any]
 ) -> None:
-    fields = {"task": task("Random"), **LENGTH, **RULES[rule]}
+    fields = {"task": task("Random"), **LENGTH, **KEPT[crew]}
     folder = killed(cli, eventually, fields)
     run = paceline.resume(folder)
     assert run.status == "done"
     assert [e["kind"] for e in run.summary["events"]] == ["resumed"]
-    same(never_killed(runs, task("Random"), **RULES[rule]), run)
+    same(never_killed(runs, task("Random"), **KEPT[crew]), run)
 
 
 def test_it_is_killed_again_and_again(cli: Any, runs: Path, eventually: Callable[..., Any]) -> None:
@@ -107,9 +114,10 @@ def test_lenet_on_digits(cli: Any, runs: Path, eventually: Callable[..., Any]) -
     same(whole, paceline.resume(folder))
 
 
-def test_ctrl_c_loses_nothing(runs: Path) -> None:
+@pytest.mark.parametrize("crew", KEPT)
+def test_ctrl_c_loses_nothing(crew: str, runs: Path) -> None:
     """No checkpoint is due before the run is stopped, so all depends on the one at the end."""
-    fields = {**LENGTH, "checkpoint_every": 1000.0}
+    fields = {**LENGTH, "checkpoint_every": 1000.0, **KEPT[crew]}
     with harm(runs, lambda pids: os.kill(os.getpid(), signal.SIGINT)):
         run = paceline.fit(task("Random"), out=runs, **fields)
     assert run.status == "stopped"
@@ -123,7 +131,7 @@ def test_ctrl_c_loses_nothing(runs: Path) -> None:
     assert ("resumed", f"from checkpoint 1, step {taken}") in [
         (e["kind"], e["detail"]) for e in resumed.summary["events"]
     ]
-    same(never_killed(runs, task("Random")), resumed)
+    same(never_killed(runs, task("Random"), **KEPT[crew]), resumed)
 
 
 @pytest.mark.parametrize("crew", ["single", "independent"])
@@ -218,15 +226,30 @@ def test_one_without_a_checkpoint_says_so(cli: Any) -> None:
     assert "has no checkpoint; start it again with paceline run." in told.stderr
 
 
-def test_what_the_folder_does_not_hold_is_refused(runs: Path, tmp_path: Path) -> None:
-    from paceline.spec import RunSpec
+FACTS = Facts(parameters=1000, samples=100, batch=10, epochs=1, lr=0.1, optimizer="sgd")
 
-    for given, spec, why in (
-        ("object", RunSpec(), "handed over from Python"),
-        ("spec", RunSpec(strategy="ps-async", workers=2), "which keeps no checkpoints"),
-    ):
-        folder = RunFolder.create(runs, spec, None, given)
-        folder.write_live("stopped", os.getpid(), [])
-        with pytest.raises(RequestError, match=why):
-            paceline.resume(folder.path)
-    assert len(list_runs(runs)) == 2
+
+@pytest.mark.parametrize(
+    ("given", "spec", "facts", "why"),
+    [
+        ("object", RunSpec(), FACTS, "handed over from Python"),
+        ("spec", RunSpec(task="<python>:train.py"), FACTS, "or a script"),
+        ("spec", RunSpec(strategy="ps-async", workers=2), FACTS, "which keeps no checkpoints"),
+        (
+            "spec",
+            RunSpec(strategy="ps-sync", workers=2, transport="shm"),
+            replace(FACTS, parameters=10**6),
+            "'ps-sync' over shm, which keeps no checkpoints of this model; start it again",
+        ),
+        ("spec", RunSpec(), FACTS, "has no checkpoint; start it again"),
+    ],
+)
+def test_what_cannot_be_taken_up(
+    given: str, spec: RunSpec, facts: Facts, why: str, runs: Path
+) -> None:
+    folder = RunFolder.create(runs, spec, None, given)
+    folder.write_resolved(spec, facts)
+    folder.write_live("stopped", os.getpid(), [])
+    with pytest.raises(RequestError, match=why):
+        paceline.resume(folder.path)
+    assert folder.state == "stopped"
