@@ -66,7 +66,9 @@ PANELS = {
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
-    "What becomes of faults": ("max_restarts", "lease", "inject"),
+    "What becomes of faults": (
+        *("max_restarts", "lease", "checkpoint_every", "keep_checkpoints", "inject"),
+    ),
 }
 
 SHORT = {"workers": "-n"}
