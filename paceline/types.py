@@ -75,6 +75,55 @@ class Resources:
     received: int
 
 
+NOTHING = -1  # the version of a worker that has no parameters to give, the generation before any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parked:
+    """A worker that is in no process group, and waits to be told which to form.
+
+    `version` counts the updates in its parameters, `generation` names the group it was last in.
+    """
+
+    generation: int
+    version: int
+    left: bool  # between two rounds, not in the middle of one
+    over: bool = False  # it has taken its last step
+    meeting: str = ""  # host:port of a store that others may meet at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The workers of one process group, in the order of their ranks, and where they go on.
+
+    All take the parameters of `source`, which has `version` updates in them, and meet at its store.
+    `between` says that all were between two rounds; else some were in the middle of the next.
+    """
+
+    generation: int
+    members: tuple[int, ...]
+    source: int
+    meeting: str
+    version: int
+    shares: tuple[tuple[int, int], ...] = ()  # of a whole batch, by member; none: as dealt at first
+    between: bool = True
+    over: bool = False  # the last step is taken
+
+    @classmethod
+    def first(cls, workers: int, meeting: str) -> Plan:
+        """How all begin."""
+        return cls(
+            generation=0, members=tuple(range(workers)), source=0, meeting=meeting, version=0
+        )
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Plan:
+        """From JSON values."""
+        members = tuple(values["members"])
+        shares = tuple((begin, end) for begin, end in values["shares"])
+        return cls(**{**values, "members": members, "shares": shares})
+
+
 class Observer(Protocol):
     """Whoever wants to watch a run as it happens: the terminal, a test, a page."""
 

@@ -30,6 +30,7 @@ from rich.console import Console
 
 import paceline
 from paceline.exchange.catalog import STRATEGIES
+from paceline.exchange.layout import in_a_group
 from paceline.launch.policy import can_rejoin
 from paceline.report.layout import Column, table
 from paceline.report.words import number
@@ -38,6 +39,7 @@ from tools.counting import Counting
 from tools.leftovers import leave_mark, leftovers
 
 WORKERS, SERVERS, EPOCHS, LEASE = 2, 2, 12, 1.0
+SYNC_EVERY = 4  # steps between two averagings of local-sgd
 BATCH, SAMPLES = Counting.batch, Counting.samples
 ROUNDS = EPOCHS * SAMPLES // (BATCH * WORKERS)
 SECONDS = 1.5  # about how long an undisturbed trial trains
@@ -45,6 +47,7 @@ ENDS_WITHIN = 30.0  # seconds that no trial may take
 SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE = "-wide"  # ends the names of crews whose pushes take a while
+MORE = "-more"  # and of those with twice as many workers, and as many samples a round
 
 
 class TooLong(Exception):
@@ -70,22 +73,28 @@ class Tally:
 
 def crews() -> dict[str, dict[str, Any]]:
     """Every strategy on every transport where a worker can come back."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, kind in STRATEGIES.items():
-        for transport in kind.transports if kind.many else ():
+        for transport in kind.transports or ("auto",) if kind.many and kind.shared else ():
             asked: dict[str, Any] = {"strategy": name, "transport": transport, "workers": WORKERS}
+            crew = f"{name}-{transport}" if kind.transports else name
             if kind.served:
                 asked["servers"] = SERVERS
-            if can_rejoin(RunSpec(**asked), "worker"):
-                found[f"{name}-{transport}"] = asked
-                if kind.served:
-                    found[f"{name}-{transport}{WIDE}"] = asked
+            if name == "local-sgd":
+                asked["sync_every"] = SYNC_EVERY
+            if not can_rejoin(RunSpec(**asked), "worker"):
+                continue
+            found[crew] = asked
+            if kind.served or in_a_group(RunSpec(**asked)):
+                found[crew + WIDE] = asked
+            if in_a_group(RunSpec(**asked)):  # more survive, who may be a round apart
+                found[crew + MORE] = asked | {"workers": 2 * WORKERS, "batch": BATCH // 2}
     return found
 
 
 def roles(asked: dict[str, Any]) -> list[str]:
     """Those that can come back."""
-    found = [f"worker-{index}" for index in range(WORKERS)]
+    found = [f"worker-{index}" for index in range(asked["workers"])]
     if can_rejoin(RunSpec(**asked), "server"):
         found += [f"server-{index}" for index in range(SERVERS)]
     return found
@@ -133,6 +142,11 @@ def wrong_with(run: paceline.Run) -> str:
     low, high = float(seen.min()), float(seen.max())
     if strategy == "hogwild":  # two at once may lose one of their updates, fault or no fault
         sound = seen.mean() > 0.9 * EPOCHS and high < EPOCHS + 1.5
+    elif strategy == "local-sgd":
+        # An averaging without the dead worker lacks what it had done since the last.
+        sound = (seen < EPOCHS - 0.5).sum() <= 2 * SYNC_EVERY * BATCH and high <= EPOCHS + WORKERS
+    elif strategy == "allreduce":  # of other shares the same sum, but for rounding
+        sound = EPOCHS - 1e-3 < low <= high < EPOCHS + 1e-3
     elif strategy == "ps-sync":
         # A round that closed without the worker lacks its samples, and the others count for more.
         sound = (seen < EPOCHS - 0.5).sum() <= 2 * BATCH and high <= EPOCHS + WORKERS

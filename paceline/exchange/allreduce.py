@@ -1,115 +1,243 @@
 """`allreduce`: workers add up their gradients among themselves, then each applies the sum.
 
-Two more floats ride at the end of the gradient: how many workers were asked to stop, so that all
-end after the same round, and how many for a checkpoint, which all keep after the same round. Where
-shares are balanced, everybody's samples and seconds ride there too: each adds its own to zeros, so
-all get the same numbers and compute the same shares. While gloo's threads add up, the next batch
-is made.
+Three more floats ride at the end of the gradient: how many workers were asked to stop, so that all
+end after the same round, how many for a checkpoint, which all keep after the same round, and how
+many to leave the group, so that all leave it after the same round and meet again with one more.
+Where shares are balanced, everybody's samples and seconds ride there too: each adds its own to
+zeros, so all get the same numbers and compute the same shares. While gloo's threads add up, the
+next batch is made.
+
+A worker that dies takes its group along. The others park, and a plan of the supervisor's says who
+meets again, and who among them is furthest: all go on from its parameters and state.
+
+    one had applied the round, with everybody's gradients in it ─► it is done, for those behind too
+    nobody had                                                  ─► it is taken again, by those left
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
-from typing import Any
+from collections.abc import Callable
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
-from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
 from paceline.exchange.balance import Balance, Pace
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.group import FORMING, Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
 from paceline.transport.sockets import PATIENCE
+from paceline.types import NOTHING, Parked, Plan
+
+ASKED = 3  # floats: to stop, for a checkpoint, to leave
+TRIES = 20  # groups in a row of which no round came
 
 
 class AllReduce(Exchange):
-    def __init__(self, post: Post, summed: bool) -> None:
+    """`summed` gradients are of shares that the workers know, so a round is taken again with other
+    shares. Others are given again as they are, and weighed by the samples that are then there.
+    """
+
+    def __init__(self, post: Post, summed: bool, every: int = 1) -> None:
+        """`every` is how many of a worker's steps lie between two rounds."""
         self._post = post
         self.summed = summed
-        self._version = 0
-        self._balance = Balance(post.balance, range(post.workers)) if post.balance else None
+        self._every = every
+        self._version = NOTHING if post.life else 0
+        self.generation = NOTHING if post.life else 0
+        self._group: Group | None = None
+        self._balance: Balance | None = None
+        self._share: tuple[int, int] | None = None  # to be told with the next outcome
+        self._later: tuple[int, int] | None = None  # to be told with that of the next round
+        self._fewer = False  # whether some are gone whose samples were counted on
+        self._tries = 0
 
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
-        paces = 2 * post.workers if self._balance is not None else 0
-        self._sum = torch.zeros(replica.size + 2 + paces, device=replica.device)
-        self._grad, self._asked = self._sum[: replica.size], self._sum[replica.size :][:2]
-        self._paces = self._sum[replica.size + 2 :]
+        paces = 2 * post.workers if post.balance else 0
+        self._sum = torch.zeros(replica.size + ASKED + paces, device=replica.device)
+        self._grad, self._asked = self._sum[: replica.size], self._sum[replica.size :][:ASKED]
+        self._paces = self._sum[replica.size + ASKED :]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
-        if post.workers > 1:
-            host, _, port = post.meeting.rpartition(":")
-            store = TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=PATIENCE))
-            backend = "nccl" if replica.device.type == "cuda" else "gloo"
-            with floating(post.cores):
-                self._guarded(
-                    lambda: dist.init_process_group(
-                        backend,
-                        store=store,
-                        rank=post.index,
-                        world_size=post.workers,
-                        timeout=timedelta(seconds=PATIENCE),
-                    )
-                )
-            self._group = dist.distributed_c10d._get_default_group()
-            self._guarded(lambda: dist.broadcast(replica.flat, src=0))
+        self._meet(None if post.life else Plan.first(post.workers, post.meeting), left=True)
+        self.round = self.taken = self._version * self._every
+        self.share = self._told()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began, seconds = time.perf_counter(), gradient.spent()
-        if gradient.weight:
-            self._replica.gather(
-                self._grad, 1.0 if self.summed else gradient.weight / gradient.whole
-            )
-        else:
-            self._grad.zero_()
-        self._asked.copy_(torch.tensor([float(gradient.stopping), float(gradient.keeping)]))
-        if self._balance is not None:
-            self._paces.zero_()
-            mine = torch.tensor([float(gradient.weight), seconds])
-            self._paces[2 * self._post.index :][:2].copy_(mine)
-        elsewhere = 0.0
-        if self._post.workers > 1:
-            # Past torch's wrapper around it, which costs as much as a small gradient's copy.
-            summing = self._guarded(lambda: self._group.allreduce([self._sum]))
-            elsewhere = meanwhile()
-            self._guarded(summing.wait)
-            # A ring moves each float twice, less each worker's own share.
-            moved = 2 * (self._post.workers - 1) * self._sum.nbytes // self._post.workers
-            self.sent += moved
-            self.received += moved
+        began, seconds, waited = time.perf_counter(), gradient.spent(), 0.0
+        while (elsewhere := self._reduce(gradient, seconds, meanwhile)) is None:
+            before, lost = self._version, time.perf_counter()
+            self._meet(None, left=False)
+            waited += time.perf_counter() - lost
+            done = self._version > before
+            if done or self.summed:
+                return Outcome(
+                    exchange=lost - began,
+                    wait=waited,
+                    version=self._version,
+                    share=self._told(),
+                    stop=self.over,
+                    again=not done and not self.over,
+                )
         reduced = time.perf_counter()
         self._version += 1
         self._apply(gradient.lr)
-        stopping, keeping = self._asked.tolist()
+        updated = time.perf_counter()
+        stopping, keeping, leaving = self._asked.tolist()
+        share = self._shared_out()
+        if leaving and not stopping:
+            self._leave()
+            waited += time.perf_counter() - updated
         return Outcome(
             exchange=reduced - began - elsewhere,
-            update=time.perf_counter() - reduced,
+            wait=waited,
+            update=updated - reduced,
             version=self._version,
-            share=self._shared_out(),
-            stop=stopping > 0,
+            share=self._told() or share,
+            stop=stopping > 0 or self.over,
             keep=keeping == self._post.workers,
         )
+
+    def _reduce(
+        self, gradient: Gradient, seconds: float, meanwhile: Callable[[], float]
+    ) -> float | None:
+        """Add up; the seconds spent otherwise meanwhile, or None if a peer is gone."""
+        assert self._group is not None
+        group, whole = self._group, float(gradient.whole)
+        try:
+            if self._fewer and not self.summed:
+                whole = group.total(gradient.weight, self._replica.device)
+            if gradient.weight:
+                self._replica.gather(self._grad, 1.0 if self.summed else gradient.weight / whole)
+            else:
+                self._grad.zero_()
+            asked = (gradient.stopping, gradient.keeping, gradient.leaving)
+            self._asked.copy_(torch.tensor(asked, dtype=torch.float32))
+            if self._balance is not None:
+                self._paces.zero_()
+                mine = torch.tensor([float(gradient.weight), seconds])
+                self._paces[2 * self._post.index :][:2].copy_(mine)
+            elsewhere = 0.0
+            if group.size > 1:
+                summing = group.begin(self._sum)
+                elsewhere = meanwhile()
+                group.finish(summing)
+                # A ring moves each float twice, less each worker's own share.
+                moved = 2 * (group.size - 1) * self._sum.nbytes // group.size
+                self.sent += moved
+                self.received += moved
+        except PeerLost:
+            if not self._can_meet():
+                raise
+            return None
+        self._fewer, self._tries = False, 0
+        if self._later is not None:
+            self._share, self._later = self._later, None
+        return elsewhere
+
+    def regroup(self) -> None:
+        self.over = True
+        self._leave()
+
+    def _leave(self) -> None:
+        self._meet(None, left=True)
+
+    def _meet(self, plan: Plan | None, *, left: bool) -> None:
+        """Leave the group there is and be in another: that of the plan, or of the next that holds.
+
+        `left` says that this worker is between two rounds.
+        """
+        formed = False
+        while not formed:
+            self._close()
+            if plan is None:
+                plan = self._plan(left)
+            self._follow(plan)
+            try:
+                self._group = self._formed(plan)
+                self._take_from(plan.source, plan.version)
+                formed = True
+            except PeerLost:
+                if not self._can_meet():
+                    raise
+                plan = None
+        if self.over:
+            self._close()
+
+    def _formed(self, plan: Plan) -> Group:
+        post = self._post
+        seconds = FORMING if post.park is not None else PATIENCE  # a first attempt that is the last
+        return Group(plan, post.index, self._replica.device, post.cores, seconds)
+
+    def _can_meet(self) -> bool:
+        """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
+        self._tries += 1
+        return self._post.park is not None and self._tries < TRIES
+
+    def _plan(self, left: bool) -> Plan:
+        assert self._post.park is not None
+        return self._post.park(
+            Parked(generation=self.generation, version=self._version, left=left, over=self.over)
+        )
+
+    def _follow(self, plan: Plan) -> None:
+        """Take note of a plan, whether its group will hold or not."""
+        self.generation = plan.generation
+        self.over = self.over or plan.over
+        if self._post.balance:
+            self._balance = Balance(self._post.balance, plan.members)
+        if not plan.shares:
+            return
+        share = plan.shares[plan.members.index(self._post.index)]
+        if plan.between or self.summed:
+            self._share, self._later, self._fewer = share, None, False
+        else:  # some have taken steps of the next round: all do, with the shares they had
+            self._later, self._fewer = share, True
+
+    def _take_from(self, source: int, version: int) -> None:
+        """Be as the source is, to the bit: whole or not at all, for it may die in the middle.
+
+        Buffers are each worker's own; only one that has come back takes another's.
+        """
+        assert self._group is not None
+        shared = [self._replica.flat]
+        own: list[Tensor] = []
+        if version:  # at first there is nothing but parameters
+            shared.append(self._rule.state)
+            own = self._replica.buffers
+        new, mine = self._version == NOTHING, source == self._post.index
+        spare = new or mine or not version  # nothing here could be lost
+        taken = shared if spare else [torch.empty_like(tensor) for tensor in shared]
+        kept = [b.clone(memory_format=torch.contiguous_format) for b in own]
+        self._group.hand_out(taken + kept, source)
+        if not spare:
+            for tensor, value in zip(shared, taken, strict=True):
+                tensor.copy_(value)
+        if new:
+            for tensor, value in zip(own, kept, strict=True):
+                tensor.copy_(value)
+        self._version = version
+
+    def _told(self) -> tuple[int, int] | None:
+        share, self._share = self._share, None
+        return share
 
     def _shared_out(self) -> tuple[int, int] | None:
         """This worker's share of the next round, if that is another."""
         if self._balance is None:
             return None
         told, mine = self._paces.tolist(), self._post.index
-        paces = {w: Pace(int(told[2 * w]), told[2 * w + 1]) for w in range(self._post.workers)}
-        before = self._balance.shares[mine]
+        before = self._balance.shares
+        paces = {w: Pace(int(told[2 * w]), told[2 * w + 1]) for w in before}
         self._balance.after(paces, paces.keys())
         after = self._balance.shares[mine]
-        return after if after != before else None
+        return after if after != before[mine] else None
 
     def keep(self) -> dict[str, Tensor]:
         """All have the same parameters and state: one of them keeps them."""
@@ -120,14 +248,22 @@ class AllReduce(Exchange):
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        self._version = int(kept["version"])
+        """Worker-0's part has the parameters; until they are here, the others have nothing."""
+        assert self._group is not None
+        self._version = NOTHING
         if self._post.index == 0:
             self._replica.restore(kept["parameters"])
             self._rule.state.copy_(kept["state"])
-        if self._post.workers > 1:
-            self._guarded(lambda: dist.broadcast(self._replica.flat, src=0))
-            if self._rule.states:
-                self._guarded(lambda: dist.broadcast(self._rule.state, src=0))
+            self._version = int(kept["version"])
+        try:
+            if 0 in self._group.members:
+                self._take_from(0, int(kept["version"]))
+                return
+        except PeerLost:
+            if not self._can_meet():
+                raise
+        self._leave()
+        self.share = self._told()
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:
@@ -137,30 +273,10 @@ class AllReduce(Exchange):
         with torch.no_grad():
             self._rule.update(self._parts, lr, self._version)
 
-    def _guarded(self, act: Callable[[], Any]) -> Any:
-        try:
-            return act()
-        except RuntimeError as wrong:
-            first = str(wrong).strip().splitlines()[0]
-            raise PeerLost(f"a worker left the all-reduce: {first}") from wrong
-
     def close(self) -> None:
-        if self._post.workers > 1 and dist.is_initialized():
-            dist.destroy_process_group()
+        self._close()
 
-
-@contextmanager
-def floating(cores: tuple[int, ...]) -> Iterator[None]:
-    """Threads started in here may run on any of the run's cores, not only on this worker's.
-
-    gloo's would otherwise wait for the very thread that waits for them to give up its core.
-    """
-    if not cores or not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    own = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, own)
+    def _close(self) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            group.close()

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from paceline.exchange.replica import Replica
+    from paceline.types import Parked, Plan
 
 
 class Gradient(NamedTuple):
     """What a step brings to the exchange besides the gradients in the replica.
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
-    the rate the recipe gives now, `stopping` says that this worker was asked to end, and `keeping`
-    that it was asked for a checkpoint. `began` is when there was a batch to compute them from.
+    the rate the recipe gives now, `stopping` says that this worker was asked to end, `keeping`
+    that it was asked for a checkpoint, and `leaving` to meet the others in a new group. `began` is
+    when there was a batch to compute them from.
     """
 
     weight: int
@@ -30,6 +32,7 @@ class Gradient(NamedTuple):
     lr: float
     stopping: bool
     keeping: bool = False
+    leaving: bool = False
     began: float = 0.0
 
     def spent(self) -> float:
@@ -50,6 +53,7 @@ class Outcome(NamedTuple):
     share: tuple[int, int] | None = None  # of a whole batch, from now on; None: as before
     stop: bool = False
     keep: bool = False  # all were asked for a checkpoint: this is the moment for it
+    again: bool = False  # somebody left in the middle of the round: it has to be taken again
 
 
 class Exchange:
@@ -65,6 +69,8 @@ class Exchange:
     taken = 0  # steps of this worker whose gradients were used, those of former lives too
     round = 0  # the next, where there are rounds
     share: tuple[int, int] | None = None  # of its batch, where that is not this worker's to know
+    generation = 0  # of the group, where workers form one
+    over = False  # the last step is taken
 
     def start(self, replica: Replica) -> None:
         """Meet the others; on return the replica holds the shared parameters.
@@ -92,6 +98,9 @@ class Exchange:
 
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
+
+    def regroup(self) -> None:
+        """After the last step: form another group with those who need the parameters."""
 
     def keep(self) -> dict[str, Tensor]:
         """Copies of all that a checkpoint needs of this worker's end, between two steps."""
@@ -151,3 +160,4 @@ class Post:
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
+    park: Callable[[Parked], Plan] | None = None  # ask for a group; None: there is but the first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.server.catalog import CHUNK, LAYERWISE, STATES
+from paceline.transport import memory
 
 if TYPE_CHECKING:
     from paceline.spec import RunSpec
@@ -40,6 +41,14 @@ def balance_words(workers: int) -> int:
 def small(spec: RunSpec, size: int) -> bool:
     """Whether every worker applies all of every round to parameters of its own."""
     return spec.strategy == "ps-sync" and not spec.backup and size <= SMALL
+
+
+def in_a_group(spec: RunSpec) -> bool:
+    """Whether the workers form a process group of torch's."""
+    if spec.strategy == "local-sgd":
+        over_tcp = spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
+        return over_tcp and spec.workers > 1
+    return spec.strategy == "allreduce" and spec.workers > 1
 
 
 def keeps(spec: RunSpec, size: int) -> bool:

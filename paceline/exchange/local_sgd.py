@@ -7,7 +7,9 @@ synchronous round whose gradient is how far the worker has drifted:
 
 With the outer rule plain descent at rate 1 that is the mean of the θᵢ (Stich, 2019); with Nesterov
 momentum it is DiLoCo (Douillard et al., 2023). The round goes through whichever synchronous
-exchange the transport has, and a worker's own rule keeps its state throughout.
+exchange the transport has, and a worker's own rule keeps its state throughout; that of a worker
+that comes back begins anew. What a dead worker had done since the last averaging is missing from
+the next, which is the mean of the others.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ class Drift(Replica):
     @property
     def from_backward(self) -> bool:
         return False
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        return self._own.buffers
 
     def bind(self, flat: Tensor) -> None:
         self.flat = flat
@@ -65,10 +71,19 @@ class LocalSgd(Exchange):
     def received(self) -> int:  # type: ignore[override]
         return self._outer.received
 
+    @property
+    def generation(self) -> int:  # type: ignore[override]
+        return self._outer.generation
+
+    @property
+    def over(self) -> bool:  # type: ignore[override]
+        return self._outer.over
+
     def start(self, replica: Replica) -> None:
         self._replica = replica
         self._drift = Drift(replica)
         self._outer.start(self._drift)
+        self.round, self.taken, self.share = self._outer.round, self._outer.taken, self._outer.share
         replica.flat.copy_(self._drift.flat)
         self._local.start(replica)
 
@@ -80,11 +95,13 @@ class LocalSgd(Exchange):
         if self._since < self._every:
             # Whoever is asked to stop does so after an averaging, where all of them can.
             return stepped._replace(stop=False)
-        outer = self._average(gradient.stopping, meanwhile)
+        outer = self._average(meanwhile, stopping=gradient.stopping, leaving=gradient.leaving)
         return outer._replace(update=stepped.update + outer.update, version=stepped.version)
 
-    def _average(self, stopping: bool, meanwhile: Callable[[], float]) -> Outcome:
-        drift = Gradient(self._weight, self._whole, self._outer_lr, stopping)
+    def _average(
+        self, meanwhile: Callable[[], float], *, stopping: bool = False, leaving: bool = False
+    ) -> Outcome:
+        drift = Gradient(self._weight, self._whole, self._outer_lr, stopping, leaving=leaving)
         outcome = self._outer.step(drift, meanwhile)
         self._replica.flat.copy_(self._drift.flat)
         self._since = self._weight = self._whole = 0
@@ -92,8 +109,11 @@ class LocalSgd(Exchange):
 
     def finish(self) -> None:
         if self._since:
-            self._average(stopping=False, meanwhile=lambda: 0.0)
+            self._average(lambda: 0.0)
         self._outer.finish()
+
+    def regroup(self) -> None:
+        self._outer.regroup()
 
     def close(self) -> None:
         self._outer.close()

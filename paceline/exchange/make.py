@@ -59,7 +59,7 @@ def _local_sgd(spec: RunSpec, post: Post) -> Exchange:
     from paceline.exchange.local_sgd import LocalSgd
     from paceline.exchange.shared_sync import SharedSync
 
-    momentum = spec.outer_momentum or 0.0
+    every, momentum = spec.sync_every or 1, spec.outer_momentum or 0.0
     outer_post = replace(
         post,
         rule="nesterov" if momentum else "sgd",
@@ -67,5 +67,5 @@ def _local_sgd(spec: RunSpec, post: Post) -> Exchange:
         apply=None,
     )
     shared = post.board is not None
-    outer = SharedSync(outer_post) if shared else AllReduce(outer_post, summed=False)
-    return LocalSgd(Local(post), outer, spec.sync_every or 1, spec.outer_lr or 1.0)
+    outer = SharedSync(outer_post) if shared else AllReduce(outer_post, summed=False, every=every)
+    return LocalSgd(Local(post), outer, every, spec.outer_lr or 1.0)

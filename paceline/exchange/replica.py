@@ -61,6 +61,11 @@ class Replica:
         return tuple(span.stop - span.start for span in self.spans)
 
     @property
+    def buffers(self) -> list[Tensor]:
+        """State that is not trained but belongs to the model, such as running means."""
+        return [b for b in self.model.buffers() if b.dtype == torch.float32]
+
+    @property
     def from_backward(self) -> bool:
         """Whether gradients are here as backward left them, in memory that a CPU can read."""
         return self.device.type == "cpu"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from paceline.exchange.layout import in_a_group
 from paceline.launch.crew import Member
 from paceline.spec import RunSpec
 
@@ -32,10 +33,13 @@ class Policy:
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in.
 
-    A worker that exchanges nothing with others goes on from its checkpoint.
+    A worker that exchanges nothing with others goes on from its checkpoint, and one of a process
+    group gets what the others have. An evaluator needs nothing but the next snapshot.
     """
     over_tcp = spec.kind.served and spec.transport == "tcp"
     if kind == "server":
         return over_tcp
+    if kind == "evaluator":
+        return True
     by_itself = spec.kind.alone or spec.kind.samples == "leases"
-    return kind == "worker" and (over_tcp or by_itself)
+    return over_tcp or by_itself or in_a_group(spec)

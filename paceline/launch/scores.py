@@ -11,7 +11,7 @@ class ScoreBook:
     """Workers that hold the same parameters score a part of the test samples each."""
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[bool, int], list[dict[str, Any]]] = {}
+        self._parts: dict[tuple[bool, int], dict[str, dict[str, Any]]] = {}
 
     def add(self, role: str, message: dict[str, Any]) -> Score | None:
         """The whole score, once its last part is here."""
@@ -19,11 +19,11 @@ class ScoreBook:
             return _whole(role, [message])
         # The final scoring has workers of different step counts; it is one all the same.
         key = (message["final"], -1 if message["final"] else message["step"])
-        parts = self._parts.setdefault(key, [])
-        parts.append(message)
+        parts = self._parts.setdefault(key, {})
+        parts[role] = message  # a worker that is started again may score its part again
         if len(parts) < message["parts"]:
             return None
-        return _whole("", self._parts.pop(key))
+        return _whole("", [*self._parts.pop(key).values()])
 
 
 def _whole(role: str, parts: list[dict[str, Any]]) -> Score:

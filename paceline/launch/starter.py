@@ -69,8 +69,12 @@ class Starter:
         for index in range(spec.workers):
             self.worker(spec, work, index)
         if spec.evaluator:
-            fds = {name: self._segments.fd(name) for name in names if name in ("snapshot", "task")}
-            self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()})
+            self.evaluator(spec)
+
+    def evaluator(self, spec: RunSpec, life: int = 0) -> None:
+        lent = [name for name in self._lent if name in ("snapshot", "task")]
+        fds = {name: self._segments.fd(name) for name in lent}
+        self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()}, life)
 
     def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
         """One worker; `spec` is the one that was asked for."""

@@ -24,6 +24,7 @@ from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
 from paceline.launch.policy import Answer, Policy
+from paceline.launch.regrouping import Regrouping
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
@@ -67,6 +68,7 @@ class Supervisor:
         self._keeping = Keeping(
             folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
         )
+        self._regrouping = Regrouping(self._crew, self._tell)
         self._sampler = Sampler(self._clock)
         self._scores = ScoreBook()
         self._leases: LeaseBook | None = None
@@ -83,6 +85,7 @@ class Supervisor:
         self._next_sample = 0.0
         self._stopping = stopping
         self._told_to_stop = False
+        self._snapshot_wanted = False  # by the evaluator, from worker-0
 
     def run(self) -> str:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
@@ -118,13 +121,16 @@ class Supervisor:
             self._harm.brief(worker)
             self._starter.roster(spec, facts, worker, self._source(worker))
         self._facts = facts
-        self._keeping.start(spec, facts.parameters, own_loop=self._work.script is not None)
+        own_loop = self._work.script is not None
+        self._keeping.start(spec, facts.parameters, own_loop=own_loop)
+        self._regrouping.start(spec, own_loop)
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
         self._parting = True
         self._say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
+        self._say(crew.workers(), "end")
         self._say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
 
@@ -169,6 +175,7 @@ class Supervisor:
             self._tell("supervisor", "stopping", "asked to stop; workers finish their step")
             self._keeping.at_stop()
             self._say(self._crew.workers(), "stop")
+        self._regrouping.turn()
         self._keeping.turn()
         if self._clock.now() >= self._next_sample:
             self._next_sample = self._clock.now() + SAMPLE_SECONDS
@@ -194,6 +201,7 @@ class Supervisor:
             if member.pid == report["pid"]:
                 self._hear(member)  # its last words came before its end
                 member.code = report["code"]
+                self._regrouping.gone(member)
                 self._write_live()
 
     def _hear(self, member: Member) -> None:
@@ -209,13 +217,7 @@ class Supervisor:
     def _on(self, member: Member, message: Message) -> None:
         match message.pop("kind"):
             case "ready":
-                member.state = "ready"
-                member.device = message.get("device", "")
-                member.address = message.get("address", "")
-                if "facts" in message:
-                    member.facts = Facts(**message["facts"])
-                if member.life:
-                    self._welcome(member)
+                self._on_ready(member, message)
             case "progress":
                 member.progress = Progress(**message)
                 self._observer.progress(member.role, member.progress)
@@ -224,17 +226,13 @@ class Supervisor:
             case "lease":
                 self._on_lease(member, message["done"])
             case "snapshot":
-                # The evaluator's wish goes to worker-0, its answer comes back the same way.
-                other = "evaluator" if member.kind == "worker" else "worker-0"
-                self._say([self._crew[other]], "snapshot", **message)
+                self._on_snapshot(member, message)
             case "kept" | "unkept":
                 self._keeping.hear(member, message)
+            case "parked":
+                self._regrouping.hear(member, message)
             case "trained":
-                member.state = "trained"
-                # The server that it told so itself may be gone since.
-                self._say(self._crew.servers(), "left", worker=member.index)
-                if self._parting:  # it was started again meanwhile
-                    member.control.send("part")
+                self._on_trained(member)
             case "injected":
                 self._harm.did(message["number"])
             case "done":
@@ -242,6 +240,29 @@ class Supervisor:
                 member.report |= message
             case "failed":
                 member.failure = (message["error"], message["message"])
+
+    def _on_ready(self, member: Member, message: Message) -> None:
+        member.state = "ready"
+        member.device = message.get("device", "")
+        member.address = message.get("address", "")
+        if "facts" in message:
+            member.facts = Facts(**message["facts"])
+        if member.life:
+            self._welcome(member)
+
+    def _on_trained(self, member: Member) -> None:
+        member.state = "trained"
+        self._regrouping.rests(member)
+        # The server that it told so itself may be gone since.
+        self._say(self._crew.servers(), "left", worker=member.index)
+        if self._parting:  # it was started again meanwhile
+            member.control.send("part")
+
+    def _on_snapshot(self, member: Member, message: Message) -> None:
+        """The evaluator's wish goes to worker-0, its answer comes back the same way."""
+        self._snapshot_wanted = member.kind == "evaluator"
+        other = "worker-0" if self._snapshot_wanted else "evaluator"
+        self._say([self._crew[other]], "snapshot", **message)
 
     def _on_lease(self, member: Member, done: int) -> None:
         lease = None
@@ -344,7 +365,13 @@ class Supervisor:
 
     def _recovered(self, member: Member) -> bool:
         """Whether the run goes on although this role is gone."""
-        if self._facts is None or self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
+        if self._facts is None:
+            return False
+        if member.kind == "evaluator" and self._parting and member.killed:
+            self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
+            member.state = "done"
+            return True
+        if self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
             return False
         again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
@@ -354,6 +381,8 @@ class Supervisor:
             self._starter.server(
                 self._spec, self._facts, member.index, member.address, member.life + 1
             )
+        elif member.kind == "evaluator":
+            self._starter.evaluator(self._asked, member.life + 1)
         else:
             self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
             self._keeping.lost(member)
@@ -369,6 +398,8 @@ class Supervisor:
             self._keeping.welcome(member)
             if self._told_to_stop:
                 self._say([member], "stop")
+            if self._snapshot_wanted and member.role == "worker-0":
+                self._say([member], "snapshot")
         self._tell(member.role, "back", "up again")
 
     def _source(self, member: Member) -> dict[str, Any] | None:

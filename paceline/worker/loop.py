@@ -4,7 +4,8 @@
         data            compute        exchange, wait, update
 
 The next batch is made while the exchange has nothing but waiting to do, where it has. Samples that
-are too many at once go forward and back in even parts, and their gradients are added up.
+are too many at once go forward and back in even parts, and their gradients are added up. A round
+that somebody left in the middle of it is taken again, with other shares; only what counts is told.
 """
 
 from __future__ import annotations
@@ -53,6 +54,9 @@ def train(
         arrived = time.monotonic()
         data = batches.spent()
         outcome = exchange.step(gradient, batches.prepare)
+        if outcome.again:
+            batches.go_on(lot.round, outcome.share)
+            continue
         reporter.step(lot, value, data, arrived - fetched, arrived, outcome)
         if outcome.stop:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,29 +12,54 @@ from torch import Tensor
 from torch._C._distributed_c10d import TCPStore
 
 from paceline.exchange.base import Post
-from paceline.exchange.layout import layout
+from paceline.exchange.layout import in_a_group, layout
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 from paceline.transport import memory
+from paceline.transport.control import Control
 from paceline.transport.sockets import PATIENCE
+from paceline.types import Parked, Plan, record
 
 
 class Meeting:
-    """For a process group, worker-0 keeps the store through which the workers find one another."""
+    """Where workers that form a process group find one another: a store that one of them keeps.
 
-    def __init__(self, spec: RunSpec, index: int) -> None:
+    Worker-0 keeps the first. Whoever is without a group opens another, in case it is chosen.
+    """
+
+    def __init__(self, spec: RunSpec, index: int, control: Control, life: int = 0) -> None:
         self.address = ""
+        self._index = index
+        self._host = spec.host
+        self._control = control
         self._store: TCPStore | None = None
-        if spec.workers == 1 or not _in_a_group(spec):
+        if not in_a_group(spec):
             return
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        if index == 0:
-            self._store = TCPStore(
-                spec.host, 0, is_master=True, wait_for_workers=False,
-                timeout=timedelta(seconds=PATIENCE),
-            )  # fmt: skip
-            self.address = f"{spec.host}:{self._store.port}"
+        if index == 0 and life == 0:
+            self._open()
+
+    def _open(self) -> None:
+        self._store = TCPStore(
+            self._host, 0, is_master=True, wait_for_workers=False,
+            timeout=timedelta(seconds=PATIENCE),
+        )  # fmt: skip
+        self.address = f"{self._host}:{self._store.port}"
+
+    def park(self, parked: Parked) -> Plan:
+        """Wait to be told of the next group."""
+        self._open()
+        self._control.send("parked", **record(replace(parked, meeting=self.address)))
+        while True:
+            told = self._control.wait("plan", seconds=PATIENCE)
+            del told["kind"]
+            plan = Plan.of(told)
+            if plan.generation <= parked.generation:
+                continue  # of a group that is over
+            if plan.source != self._index:
+                self._store = None
+            return plan
 
     def close(self) -> None:
         self._store = None
@@ -47,6 +73,7 @@ def post_from(
     size: int,
     apply: Callable[[], None] | None = None,
     life: int = 0,
+    park: Callable[[Parked], Plan] | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
     need = layout(spec, size, len(roster["shards"]), 0)
@@ -81,11 +108,5 @@ def post_from(
         damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,
+        park=park,
     )
-
-
-def _in_a_group(spec: RunSpec) -> bool:
-    """Whether the workers form a process group of torch's."""
-    if spec.strategy == "local-sgd":
-        return spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
-    return spec.strategy == "allreduce"

@@ -88,7 +88,7 @@ class OwnLoop:
         self._own_step = optimizer.step
         self.replica = Replica(model)
         give_back()
-        self._meeting = Meeting(spec, self._index)
+        self._meeting = Meeting(spec, self._index, scene.control)
         rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(
             parameters=self.replica.size,

@@ -11,7 +11,7 @@ from paceline.exchange.base import Exchange, Outcome
 from paceline.measure.clock import Clock
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
-from paceline.types import Progress, record
+from paceline.types import NOTHING, Progress, record
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Position
 
@@ -45,6 +45,7 @@ class Reporter:
         self._on_snapshot = on_snapshot
         self._on_keep = on_keep
         self._wish: Message | None = None  # for a checkpoint
+        self._called = NOTHING  # the generation of the group that was last asked to part
         self._next = 0.0
         self.stopping = False
         self._round = position.round
@@ -93,12 +94,17 @@ class Reporter:
         self.harm.between(self.taken)
 
     @property
-    def asked(self) -> tuple[bool, bool]:
-        """Whether to stop, and whether to keep a checkpoint as soon as all are asked to.
+    def asked(self) -> tuple[bool, bool, bool]:
+        """Whether to stop, to keep a checkpoint as soon as all are asked to, to leave the group.
 
-        The last one is kept when all steps are taken.
+        The last checkpoint is kept when all steps are taken.
         """
-        return self.stopping, self._wish is not None and not self._wish["last"]
+        keeping = self._wish is not None and not self._wish["last"]
+        return self.stopping, keeping, self.leaving
+
+    @property
+    def leaving(self) -> bool:
+        return self._called == self._exchange.generation
 
     def keep(self, asked: Message | None = None) -> None:
         """Keep a checkpoint if one is wished for, or was and is not kept yet."""
@@ -128,6 +134,8 @@ class Reporter:
         self.harm.hear()
         while (wish := self._control.take("keep")) is not None:
             self._wish = wish
+        while (call := self._control.take("regroup")) is not None:
+            self._called = call["generation"]
         while (asked := self._control.take("snapshot")) is not None:
             self._on_snapshot(asked)
         if self._control.ended:

@@ -15,6 +15,7 @@ import torch
 
 from paceline.data.sampler import Lot, Order, leased, rounds, slices
 from paceline.exchange.base import Exchange
+from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
@@ -53,7 +54,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     data = task.data()
     replica = Replica(task.model().to(device))
     give_back()
-    meeting = Meeting(spec, index)
+    meeting = Meeting(spec, index, control, assignment["life"])
     facts = Facts(
         parameters=replica.size,
         layers=replica.layers,
@@ -69,14 +70,14 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, life=assignment["life"])
+    post = post_from(roster, spec, index, fds, replica.size, None, assignment["life"], meeting.park)
     exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()
     if roster["checkpoint"]:
         position = restore(roster["checkpoint"], replica, exchange)
     else:
-        position = Position(round=exchange.round, taken=exchange.taken)
+        position = _position(spec, len(data.train), exchange)
     keeper = Keeper(control, replica, exchange)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, index)
@@ -107,14 +108,16 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
             if spec.balance:  # a fast worker's share is larger; in parts it would be slower again
                 most *= 2
-            train(task, replica, batches, exchange, recipe, most, reporter)
+            if not exchange.over:
+                train(task, replica, batches, exchange, recipe, most, reporter)
         part(exchange, reporter, control)
     scorer.at_end(reporter.taken, reporter.epoch)
     if index == 0:
         save_parameters(folder / "final.pt", replica.model)
-    meeting.close()
     keeper.close()
     done(exchange, reporter, control)
+    stand_by(spec, exchange, control)
+    meeting.close()
 
 
 def _lots(
@@ -128,6 +131,12 @@ def _lots(
     return lots
 
 
+def _position(spec: RunSpec, samples: int, exchange: Exchange) -> Position:
+    """Where a worker begins that goes on from no checkpoint: not at 0 in a later life."""
+    epoch = exchange.round // rounds(samples, spec.step_samples * spec.workers)
+    return Position(round=exchange.round, taken=exchange.taken, epoch=epoch)
+
+
 def _steps(spec: RunSpec, samples: int) -> int:
     """How many steps this worker will take, or about how many where it leases its samples."""
     return spec.steps or rounds(samples, spec.step_samples * spec.workers) * (spec.epochs or 1)
@@ -139,9 +148,24 @@ def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:
     reporter.tell()
     reporter.keep()
     control.send("trained")
-    while (said := control.wait("keep", "part", seconds=PARTING_SECONDS))["kind"] == "keep":
-        reporter.keep(said)
+    if reporter.leaving:
+        exchange.regroup()
+    words = ("keep", "regroup", "part")
+    while (said := control.wait(*words, seconds=PARTING_SECONDS))["kind"] != "part":
+        if said["kind"] == "keep":
+            reporter.keep(said)
+        elif said["generation"] == exchange.generation:
+            exchange.regroup()
     exchange.close()
+
+
+def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
+    """In a group, until all are done: one that dies before that gets its parameters from others."""
+    if not in_a_group(spec):
+        return
+    while (said := control.wait("regroup", "end", seconds=PARTING_SECONDS))["kind"] != "end":
+        if said["generation"] == exchange.generation:
+            exchange.regroup()
 
 
 def done(exchange: Exchange, reporter: Reporter, control: Control) -> None:

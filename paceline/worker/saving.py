@@ -29,13 +29,8 @@ def save_parameters(path: Path, model: torch.nn.Module) -> None:
         raise StoreError(f"cannot write '{path}': {str(wrong).splitlines()[0]}.") from wrong
 
 
-def float_buffers(model: torch.nn.Module) -> list[torch.Tensor]:
-    """State that is not trained but belongs to the model, such as running means."""
-    return [b for b in model.buffers() if b.dtype == torch.float32]
-
-
 def snapshot_floats(replica: Replica) -> int:
-    return replica.size + sum(b.numel() for b in float_buffers(replica.model))
+    return replica.size + sum(b.numel() for b in replica.buffers)
 
 
 def write_snapshot(fd: int, replica: Replica) -> None:
@@ -46,7 +41,7 @@ def write_snapshot(fd: int, replica: Replica) -> None:
     out = memory.floats(fd, (total,))
     out[: replica.size].copy_(replica.flat)
     at = replica.size
-    for buffer in float_buffers(replica.model):
+    for buffer in replica.buffers:
         out[at : at + buffer.numel()].copy_(buffer.reshape(-1))
         at += buffer.numel()
 
@@ -56,6 +51,6 @@ def read_snapshot(fd: int, replica: Replica) -> None:
     source = memory.floats(fd, (snapshot_floats(replica),))
     replica.flat.copy_(source[: replica.size])
     at = replica.size
-    for buffer in float_buffers(replica.model):
+    for buffer in replica.buffers:
         buffer.copy_(source[at : at + buffer.numel()].view(buffer.shape))
         at += buffer.numel()

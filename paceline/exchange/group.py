@@ -1,0 +1,130 @@
+"""Workers that meet as a process group of torch's: gloo on CPUs, NCCL on GPUs.
+
+A group cannot be repaired. Once a peer is gone every verb raises PeerLost, whoever gets that
+closes its end, and so the others learn of it too: gloo reports a closed connection at once.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch._C import _distributed_c10d as c10d
+
+from paceline.errors import PeerLost
+from paceline.transport.sockets import PATIENCE
+from paceline.types import Plan
+
+FORMING = 3.0  # seconds: when a plan is told all are there, or dead
+
+Given = TypeVar("Given")
+
+
+class Group:
+    """The members of a plan, as one of them, worker `index`, sees them. One alone meets nobody."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        index: int,
+        device: torch.device,
+        cores: tuple[int, ...],
+        seconds: float,
+    ) -> None:
+        """Met within so many seconds, or PeerLost."""
+        self.members = plan.members
+        self.size = len(plan.members)
+        self._backend: Any = None
+        if self.size > 1:
+            with floating(cores):
+                self._backend = _guarded(lambda: _formed(plan, index, device, seconds))
+
+    def begin(self, values: Tensor) -> Any:
+        """Begin to add up everybody's values, in place."""
+        try:
+            return self._backend.allreduce([values])
+        except RuntimeError as wrong:
+            raise _lost(wrong) from wrong
+
+    def finish(self, summing: Any) -> None:
+        """Wait until that is done."""
+        try:
+            summing.wait()
+        except RuntimeError as wrong:
+            raise _lost(wrong) from wrong
+
+    def total(self, value: float, device: torch.device) -> float:
+        """The sum of everybody's."""
+        values = torch.tensor([value], dtype=torch.float64, device=device)
+        if self.size > 1:
+            self.finish(self.begin(values))
+        return float(values)
+
+    def hand_out(self, tensors: list[Tensor], source: int) -> None:
+        """Give what the worker `source` has in these to all."""
+        if self.size == 1:
+            return
+        options = c10d.BroadcastOptions()
+        options.rootRank = self.members.index(source)
+        for tensor in tensors:
+            if tensor.numel():
+                self.finish(_guarded(partial(self._backend.broadcast, [tensor], options)))
+
+    def close(self) -> None:
+        """Part without waiting for anybody."""
+        backend, self._backend = self._backend, None
+        if backend is not None:
+            backend.abort()
+
+
+def _formed(plan: Plan, index: int, device: torch.device, seconds: float) -> Any:
+    """A backend by itself, not torch's one default group: there may be many in a life."""
+    host, _, port = plan.meeting.rpartition(":")
+    try:  # torch would try again and again; but the store was there before the plan was
+        socket.create_connection((host, int(port)), timeout=seconds).close()
+    except OSError as wrong:
+        raise PeerLost(f"nobody is at {plan.meeting}: {wrong.strerror or wrong}.") from wrong
+    store = c10d.TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=seconds))
+    rank, size = plan.members.index(index), len(plan.members)
+    if device.type == "cuda":
+        options = c10d.ProcessGroupNCCL.Options()
+        options._timeout = timedelta(seconds=PATIENCE)
+        return c10d.ProcessGroupNCCL(store, rank, size, options)
+    made = c10d.ProcessGroupGloo(store, rank, size, timedelta(seconds=seconds))
+    made._set_default_timeout(timedelta(seconds=PATIENCE))  # others may compute for long
+    return made
+
+
+def _guarded(act: Callable[[], Given]) -> Given:
+    try:
+        return act()
+    except RuntimeError as wrong:
+        raise _lost(wrong) from wrong
+
+
+def _lost(wrong: RuntimeError) -> PeerLost:
+    return PeerLost(f"a worker left the all-reduce: {str(wrong).strip().splitlines()[0]}")
+
+
+@contextmanager
+def floating(cores: tuple[int, ...]) -> Iterator[None]:
+    """Threads started in here may run on any of the run's cores, not only on this worker's.
+
+    gloo's would otherwise wait for the very thread that waits for them to give up its core.
+    """
+    if not cores or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    own = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, own)

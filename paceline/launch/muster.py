@@ -1,0 +1,91 @@
+"""Who forms the workers' process group, decided from what they have said. Pure: no messages here.
+
+    a member loses a peer ─► parks ─► once all have, or are gone ─► plan: those that are left
+    a worker comes back   ─► parks ─► members are called ─► they park after a round ─► plan: all
+
+A group cannot be repaired, so each plan is a new generation of it. Whoever has taken its last step
+stays a member: it may be the only one that has the parameters.
+"""
+
+from __future__ import annotations
+
+from paceline.data.sampler import evenly
+from paceline.types import NOTHING, Parked, Plan
+
+
+class Muster:
+    """`whole` is how many samples a round has."""
+
+    def __init__(self, workers: int, whole: int) -> None:
+        self._whole = whole
+        self.generation = 0
+        self._members = set(range(workers))
+        self._parked: dict[int, Parked] = {}  # members that have left this generation
+        self._joining: dict[int, Parked] = {}  # workers that were in none yet
+        self._resting: set[int] = set()  # members that have taken their last step
+        self._called: set[int] = set()  # members that were asked to leave this generation
+
+    def parked(self, worker: int, said: Parked) -> None:
+        """A worker waits for a plan."""
+        if worker not in self._members:
+            self._joining[worker] = said
+        elif said.generation == self.generation:
+            self._parked[worker] = said
+
+    def rests(self, worker: int) -> None:
+        """A worker has taken its last step: it leaves its group only when it is called."""
+        self._resting.add(worker)
+
+    def gone(self, worker: int) -> None:
+        """A worker's life is over."""
+        for some in (self._members, self._resting, self._called):
+            some.discard(worker)
+        for those in (self._parked, self._joining):
+            those.pop(worker, None)
+
+    @property
+    def lost(self) -> bool:
+        """Whether nobody is left who has the parameters, while somebody waits for them."""
+        if not self._members:
+            return bool(self._joining)
+        there = self._parked.values()
+        return self._all_parked and all(said.version == NOTHING for said in there)
+
+    @property
+    def _all_parked(self) -> bool:
+        return bool(self._parked) and self._parked.keys() == self._members
+
+    def calls(self) -> list[int]:
+        """Members to be asked, once, to leave this generation."""
+        wanted: set[int] = set()
+        if self._joining:
+            wanted = self._members
+        elif self._parked:  # whoever still trains finds out by itself
+            wanted = self._members & self._resting
+        new = wanted - self._called - self._parked.keys()
+        self._called |= new
+        return sorted(new)
+
+    def plan(self) -> Plan | None:
+        """The next generation, if it is time for it."""
+        if not self._all_parked or self.lost:
+            return None
+        there = self._parked
+        between = all(said.left for said in there.values())
+        if between:  # nobody has begun a round that the joining would have to be in
+            there = there | self._joining
+            self._joining = {}
+        source = min(there, key=lambda worker: (-there[worker].version, worker))
+        members = tuple(sorted(there))
+        self.generation += 1
+        self._members, self._parked, self._called = set(members), {}, set()
+        return Plan(
+            generation=self.generation,
+            members=members,
+            source=source,
+            meeting=there[source].meeting,
+            version=there[source].version,
+            shares=tuple(evenly(self._whole, len(members))),
+            between=between,
+            over=any(said.over for said in there.values()),
+        )
