@@ -92,6 +92,17 @@ def test_all_have_the_same_parameters_to_the_bit(runs: Path) -> None:
     assert len(told(run, "back")) == 2
 
 
+@pytest.mark.parametrize("crew", [TWO, FOUR, AVERAGED], ids=str)
+def test_one_that_dies_when_all_have_trained(crew: dict[str, Any], runs: Path) -> None:
+    """The others have parted, and are done; what they have is still there to be had."""
+    run = paceline.fit(task("DiesScoring"), out=runs, steps=40, evaluate="end", **crew)
+    assert run.status == "done"
+    assert told(run, "died", "back") == [("worker-0", "died"), ("worker-0", "back")]
+    (score,) = run.folder.scores()
+    assert (score.final, score.step, score.count) == (True, 40, 500)
+    assert run.parameters()["weight"].isfinite().all()
+
+
 @pytest.mark.parametrize("rule", ["momentum", "adam"])
 def test_what_an_update_rule_remembers_is_handed_on(rule: str, runs: Path) -> None:
     """The one that was there from the beginning dies, too: all that is left was handed on."""
