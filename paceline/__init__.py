@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paceline.api import Run, fit
+    from paceline.api import Run, fit, resume
     from paceline.data.arrays import Arrays, FromTorch
     from paceline.data.base import Data
     from paceline.errors import PacelineError, RequestError, RunFailed, SpecError
@@ -30,6 +30,7 @@ _HOMES = {
     "Task": "paceline.tasks.base",
     "fit": "paceline.api",
     "parallel": "paceline.worker.parallel",
+    "resume": "paceline.api",
 }
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "Task",
     "fit",
     "parallel",
+    "resume",
 ]
 
 

@@ -17,6 +17,7 @@ from paceline import env
 from paceline.data.open import preflight
 from paceline.errors import PacelineError, SpecError
 from paceline.launch.nursery import Nursery
+from paceline.launch.resuming import prepare, take_up
 from paceline.launch.starter import Work
 from paceline.launch.stopping import Stopping
 from paceline.launch.supervisor import Supervisor
@@ -124,16 +125,53 @@ def execute(
 
 
 def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: Nursery) -> Run:
-    if spec.task in BUILT_IN and work.script is None:
-        preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
+    _look_at_data(spec)
     stopping = Stopping()
     with stopping.caught():  # from before there is a folder until its result is in it
-        folder = RunFolder.create(out, spec)
+        given = "object" if work.task else "script" if work.script else "spec"
+        folder = RunFolder.create(out, spec, None, given)
         try:
             Supervisor(spec, folder, observer, nursery, work, stopping).run()
         finally:
             _record(folder)
     return Run(folder)
+
+
+def resume(
+    run: str | Path | Run,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    out: str | Path | None = None,
+    observer: Observer | None = None,
+) -> Run:
+    """Go on with a run that was stopped, failed or lost, from its last checkpoint.
+
+    `run` is a recorded run, its folder, its name or a part of it, or `last`. `epochs` or `steps`
+    say how long it is to be in all, if not as long as it was to be.
+    """
+    root = Path(out) if out else env.runs_dir()
+    folder = run.folder if isinstance(run, Run) else RunFolder.find(root, str(run))
+    stopping = Stopping()
+    with stopping.caught():
+        with folder.alone():
+            spec, going_on = prepare(folder, epochs, steps)
+            _look_at_data(spec)
+            take_up(folder, spec, going_on)
+        try:
+            with _nursery() as nursery:
+                Supervisor(
+                    spec, folder, observer or Silent(), nursery, Work(), stopping, going_on
+                ).run()
+        finally:
+            _record(folder)
+    return Run(folder)
+
+
+def _look_at_data(spec: RunSpec) -> None:
+    """Refuse what no worker could train on."""
+    if spec.task in BUILT_IN:
+        preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
 
 
 def launch_script(

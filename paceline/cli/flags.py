@@ -66,7 +66,10 @@ PANELS = {
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
-    "What becomes of faults": ("max_restarts", "lease", "inject"),
+    "What becomes of faults": (
+        *("max_restarts", "lease", "inject"),
+        *("checkpoint_every", "keep_checkpoints"),
+    ),
 }
 
 SHORT = {"workers": "-n"}

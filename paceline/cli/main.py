@@ -15,6 +15,7 @@ from paceline.cli.failures import FAILED, INTERRUPTED, UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
 from paceline.cli.reproduce import reproduce
+from paceline.cli.resume import resume
 from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.show import show
@@ -44,7 +45,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, runs, show, reproduce):
+for verb in (demo, run, resume, runs, show, reproduce):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

@@ -1,9 +1,10 @@
 """`allreduce`: workers add up their gradients among themselves, then each applies the sum.
 
-One more float rides at the end of the gradient: how many workers were asked to stop, so that all
-end after the same round. Where shares are balanced, everybody's samples and seconds ride there too:
-each adds its own to zeros, so all get the same numbers and compute the same shares. While gloo's
-threads add up, the next batch is made.
+Two more floats ride at the end of the gradient: how many workers were asked to stop, so that all
+end after the same round, and how many for a checkpoint, which all keep after the same round. Where
+shares are balanced, everybody's samples and seconds ride there too: each adds its own to zeros, so
+all get the same numbers and compute the same shares. While gloo's threads add up, the next batch
+is made.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 from torch._C._distributed_c10d import TCPStore
 
 from paceline.errors import PeerLost
@@ -40,9 +42,9 @@ class AllReduce(Exchange):
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
         paces = 2 * post.workers if self._balance is not None else 0
-        self._sum = torch.zeros(replica.size + 1 + paces, device=replica.device)
-        self._grad, self._stop = self._sum[: replica.size], self._sum[replica.size :][:1]
-        self._paces = self._sum[replica.size + 1 :]
+        self._sum = torch.zeros(replica.size + 2 + paces, device=replica.device)
+        self._grad, self._asked = self._sum[: replica.size], self._sum[replica.size :][:2]
+        self._paces = self._sum[replica.size + 2 :]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
         if post.workers > 1:
@@ -70,7 +72,7 @@ class AllReduce(Exchange):
             )
         else:
             self._grad.zero_()
-        self._stop.fill_(float(gradient.stopping))
+        self._asked.copy_(torch.tensor([float(gradient.stopping), float(gradient.keeping)]))
         if self._balance is not None:
             self._paces.zero_()
             mine = torch.tensor([float(gradient.weight), seconds])
@@ -88,12 +90,14 @@ class AllReduce(Exchange):
         reduced = time.perf_counter()
         self._version += 1
         self._apply(gradient.lr)
+        stopping, keeping = self._asked.tolist()
         return Outcome(
             exchange=reduced - began - elsewhere,
             update=time.perf_counter() - reduced,
             version=self._version,
             share=self._shared_out(),
-            stop=bool(self._stop.item()),
+            stop=stopping > 0,
+            keep=keeping == self._post.workers,
         )
 
     def _shared_out(self) -> tuple[int, int] | None:
@@ -106,6 +110,24 @@ class AllReduce(Exchange):
         self._balance.after(paces, paces.keys())
         after = self._balance.shares[mine]
         return after if after != before else None
+
+    def keep(self) -> dict[str, Tensor]:
+        """All have the same parameters and state: one of them keeps them."""
+        kept = {"version": torch.tensor(self._version)}
+        if self._post.index == 0:
+            kept["parameters"] = self._replica.flat.detach().to("cpu", copy=True)
+            kept["state"] = self._rule.state.to("cpu", copy=True)
+        return kept
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        self._version = int(kept["version"])
+        if self._post.index == 0:
+            self._replica.restore(kept["parameters"])
+            self._rule.state.copy_(kept["state"])
+        if self._post.workers > 1:
+            self._guarded(lambda: dist.broadcast(self._replica.flat, src=0))
+            if self._rule.states:
+                self._guarded(lambda: dist.broadcast(self._rule.state, src=0))
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:

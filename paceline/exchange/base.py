@@ -21,14 +21,15 @@ class Gradient(NamedTuple):
     """What a step brings to the exchange besides the gradients in the replica.
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
-    the rate the recipe gives now, and `stopping` says that this worker was asked to end. `began`
-    is when there was a batch to compute them from.
+    the rate the recipe gives now, `stopping` says that this worker was asked to end, and `keeping`
+    that it was asked for a checkpoint. `began` is when there was a batch to compute them from.
     """
 
     weight: int
     whole: int
     lr: float
     stopping: bool
+    keeping: bool = False
     began: float = 0.0
 
     def spent(self) -> float:
@@ -48,6 +49,7 @@ class Outcome(NamedTuple):
     skipped: int = 0  # rounds that were closed without this worker since its last
     share: tuple[int, int] | None = None  # of a whole batch, from now on; None: as before
     stop: bool = False
+    keep: bool = False  # all were asked for a checkpoint: this is the moment for it
 
 
 class Exchange:
@@ -90,6 +92,14 @@ class Exchange:
 
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
+
+    def keep(self) -> dict[str, Tensor]:
+        """Copies of all that a checkpoint needs of this worker's end, between two steps."""
+        raise NotImplementedError
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        """Once started, be as when this was kept."""
+        raise NotImplementedError
 
     def coding(self) -> dict[str, float] | None:
         """Where gradients are made smaller before they are sent: `ratio` and relative `error`."""

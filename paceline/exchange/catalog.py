@@ -23,6 +23,7 @@ class Strategy:
     samples: Literal["slices", "leases"] = "slices"
     many: bool = True  # more than one worker makes sense
     shared: bool = True  # all workers end with the same parameters
+    alone: bool = False  # workers exchange nothing, so what one of them has can be kept by itself
 
     @property
     def served(self) -> bool:
@@ -48,11 +49,12 @@ _SERVED = ("servers", "port", "codec", "tls")
 STRATEGIES: dict[str, Strategy] = {
     s.name: s
     for s in (
-        Strategy(name="single", summary="one worker, no exchange", many=False),
+        Strategy(name="single", summary="one worker, no exchange", many=False, alone=True),
         Strategy(
             name="independent",
             summary="many workers, no exchange: the limit of what distributing can bring",
             shared=False,
+            alone=True,
         ),
         Strategy(
             name="allreduce",

@@ -42,6 +42,12 @@ def small(spec: RunSpec, size: int) -> bool:
     return spec.strategy == "ps-sync" and not spec.backup and size <= SMALL
 
 
+def keeps(spec: RunSpec, size: int) -> bool:
+    """Whether what the workers have can be kept in checkpoints; of a spec that is resolved."""
+    over_shm = spec.transport == "shm" and small(spec, size)
+    return spec.kind.alone or spec.strategy == "allreduce" or over_shm
+
+
 def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
     """Only the board depends on `layers`, how many the model has, and only for layer-wise rules."""
     rule = spec.optimizer or "sgd"

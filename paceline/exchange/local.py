@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
@@ -44,6 +45,20 @@ class Local(Exchange):
         self._replica.clear()
         return self._outcome(began, gradient)
 
+    def keep(self) -> dict[str, Tensor]:
+        return {
+            "parameters": self._replica.flat.detach().to("cpu", copy=True),
+            "state": self._rule.state.to("cpu", copy=True),
+            "version": torch.tensor(self._version),
+        }
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        self._replica.restore(kept["parameters"])
+        self._rule.state.copy_(kept["state"])
+        self._version = int(kept["version"])
+
     def _outcome(self, began: float, gradient: Gradient) -> Outcome:
         update = time.perf_counter() - began
-        return Outcome(update=update, version=self._version, stop=gradient.stopping)
+        return Outcome(
+            update=update, version=self._version, stop=gradient.stopping, keep=gradient.keeping
+        )

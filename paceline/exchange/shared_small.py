@@ -14,6 +14,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import torch
+from torch import Tensor
+
 from paceline.exchange.balance import Pace
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.layout import balance_words
@@ -24,11 +27,15 @@ from paceline.server.table import Table
 from paceline.transport.board import GONE, Board
 
 FINAL = 1
+ASKED, STOP, KEEP = 4, 1, 2  # a word is weight · ASKED, and what was asked
 
 
 class SharedSmall(Exchange):
     """The board has, a word each: ready, final; arrived and last a worker; weights even and odd;
     and where shares are balanced, paces.
+
+    With a weight goes what its worker was asked: to stop, so that all end after the same round,
+    and for a checkpoint, which all keep after the same round.
 
     A worker that has left has arrived at GONE, and took part in rounds up to its last. Whoever
     took the most leaves its parameters to all: `final` is how many.
@@ -63,7 +70,7 @@ class SharedSmall(Exchange):
         # Applied where the model reads them, or beside a GPU that gets a copy.
         self._flat = replica.flat.cpu()
         layers = Layers(replica.layers)
-        rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
+        self._rule = rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
         self._tables = [Table(self._flat[None], rows, rule) for rows in self._rows]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
@@ -75,7 +82,9 @@ class SharedSmall(Exchange):
             self._balance.leave(now, Pace(gradient.weight, gradient.spent()))
         if gradient.weight:
             self._replica.gather(self._own[odd])
-        words[self._weights[odd][mine]] = gradient.weight
+        words[self._weights[odd][mine]] = (
+            gradient.weight * ASKED + gradient.stopping * STOP + gradient.keeping * KEEP
+        )
         board.post(self._arrived[mine], now)
         elsewhere = 0.0
         asked = time.perf_counter()
@@ -86,7 +95,8 @@ class SharedSmall(Exchange):
         here = time.perf_counter()
         table = self._tables[odd]
         table.version = now - 1
-        table.apply(self._pushes(now), gradient.lr, 0)
+        pushes = self._pushes(now)
+        table.apply([(w, float(told // ASKED)) for w, told in pushes], gradient.lr, 0)
         if self._flat is not self._replica.flat:
             self._replica.flat.copy_(self._flat)
         done = time.perf_counter()
@@ -99,14 +109,29 @@ class SharedSmall(Exchange):
             update=done - here,
             version=now,
             share=self._balance.share(now) if self._balance is not None else None,
-            stop=gradient.stopping,
+            stop=any(told & STOP for _, told in pushes),
+            keep=all(told & KEEP for _, told in pushes),
         )
 
-    def _pushes(self, now: int) -> list[tuple[int, float]]:
-        """Who took part in this round, and with how many samples."""
+    def keep(self) -> dict[str, Tensor]:
+        """Everybody's own: the model is small, and nobody has to hand it round."""
+        return {
+            "parameters": self._flat.detach().clone(),
+            "state": self._rule.state.clone(),
+            "round": torch.tensor(self._round),
+        }
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        self._replica.restore(kept["parameters"])
+        self._flat.copy_(kept["parameters"])
+        self._rule.state.copy_(kept["state"])
+        self._round = int(kept["round"])
+
+    def _pushes(self, now: int) -> list[tuple[int, int]]:
+        """Who took part in this round, and what each told of it."""
         words, weights = self._board.words, self._weights[now % 2]
         return [
-            (worker, float(words[weights[worker]]))
+            (worker, int(words[weights[worker]]))
             for worker, word in enumerate(self._arrived)
             if words[word] != GONE or words[self._last[worker]] >= now
         ]

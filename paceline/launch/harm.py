@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paceline.files import pretend_full
 from paceline.launch.crew import Crew, Member
 from paceline.launch.inject import Act, Schedule
 from paceline.measure.clock import Clock
-from paceline.spec import RunSpec
 from paceline.spec.inject import injection
 
 DISK = "disk"  # stands for a role in events of the run's folder
@@ -24,13 +23,17 @@ SIGNALS = {
 
 
 class Harm:
-    """The supervisor's hand. `tell` records an event: role, kind, detail."""
+    """The supervisor's hand for these faults. `tell` records an event: role, kind, detail."""
 
     def __init__(
-        self, spec: RunSpec, crew: Crew, folder: Path, tell: Callable[[str, str, str], None]
+        self,
+        faults: Sequence[str],
+        crew: Crew,
+        folder: Path,
+        tell: Callable[[str, str, str], None],
     ) -> None:
-        self._schedule = Schedule([injection(text) for text in spec.inject])
-        self._any = bool(spec.inject)
+        self._schedule = Schedule([injection(text) for text in faults])
+        self._any = bool(faults)
         self._crew = crew
         self._folder = folder
         self._tell = tell

@@ -30,8 +30,12 @@ class Policy:
 
 
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
-    """Whether the rest of the run can take a role of this kind back in."""
+    """Whether the rest of the run can take a role of this kind back in.
+
+    A worker that exchanges nothing with others goes on from its checkpoint.
+    """
     over_tcp = spec.kind.served and spec.transport == "tcp"
     if kind == "server":
         return over_tcp
-    return kind == "worker" and (over_tcp or spec.kind.samples == "leases")
+    by_itself = spec.kind.alone or spec.kind.samples == "leases"
+    return kind == "worker" and (over_tcp or by_itself)

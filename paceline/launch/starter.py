@@ -133,8 +133,10 @@ class Starter:
         if life:  # it will be where it was: workers may be told before it is up
             self._crew[f"server-{index}"].address = address
 
-    def roster(self, spec: RunSpec, facts: Facts, member: Member) -> None:
-        """Tell a worker the spec as resolved and where the others are."""
+    def roster(
+        self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
+    ) -> None:
+        """Tell a worker the spec as resolved, where the others are, and what to go on from."""
         meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
         alone = spec.workers <= len(self._cores)
         member.control.send(
@@ -149,6 +151,7 @@ class Starter:
             hyper=_hyper(spec, facts),
             cores=self._cores,
             spin=SPIN if alone else 0.0,
+            checkpoint=checkpoint,
         )
 
     def _block(self, spec: RunSpec, facts: Facts) -> int:

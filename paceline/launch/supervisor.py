@@ -20,6 +20,7 @@ from typing import Any
 from paceline.errors import Interrupted, PacelineError, RequestError, RoleDied, RunFailed, revive
 from paceline.launch.crew import Crew, Member
 from paceline.launch.harm import Harm
+from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
 from paceline.launch.policy import Answer, Policy
@@ -51,23 +52,30 @@ class Supervisor:
         nursery: Nursery,
         work: Work,
         stopping: Stopping,
+        going_on: GoingOn | None = None,
     ) -> None:
         self._spec = spec
         self._folder = folder
         self._observer = observer
         self._nursery = nursery
         self._work = work
-        self._clock = Clock(time.monotonic())
+        self._going_on = going_on
+        self._clock = Clock(time.monotonic() - (going_on.seconds if going_on else 0.0))
         self._cores = my_cores()
         self._crew = Crew()
         self._starter = Starter(nursery, folder, self._crew, self._clock, self._cores)
+        self._keeping = Keeping(
+            folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
+        )
         self._sampler = Sampler(self._clock)
         self._scores = ScoreBook()
         self._leases: LeaseBook | None = None
         self._selector = selectors.DefaultSelector()
         self._heard: set[tuple[str, int]] = set()  # roles, and lives of theirs, listened to
         self._policy = Policy(spec.max_restarts, own_loop=work.script is not None)
-        self._harm = Harm(spec, self._crew, folder.path, self._tell)
+        # A run that is taken up has had its faults.
+        faults = spec.inject if going_on is None else ()
+        self._harm = Harm(faults, self._crew, folder.path, self._tell)
         self._asked = spec
         self._facts: Facts | None = None
         self._parting = False
@@ -96,6 +104,8 @@ class Supervisor:
 
     def _go(self) -> None:
         crew = self._crew
+        if self._going_on is not None:
+            self._tell_going_on(self._going_on)
         self._starter.workers(self._spec, self._work)
         if not self._until(crew.workers, "ready"):
             return
@@ -106,8 +116,9 @@ class Supervisor:
         self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
             self._harm.brief(worker)
-            self._starter.roster(spec, facts, worker)
+            self._starter.roster(spec, facts, worker, self._source(worker))
         self._facts = facts
+        self._keeping.start(spec, facts.parameters, own_loop=self._work.script is not None)
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
@@ -156,7 +167,9 @@ class Supervisor:
         if self._stopping.asked and not self._told_to_stop:
             self._told_to_stop = True
             self._tell("supervisor", "stopping", "asked to stop; workers finish their step")
+            self._keeping.at_stop()
             self._say(self._crew.workers(), "stop")
+        self._keeping.turn()
         if self._clock.now() >= self._next_sample:
             self._next_sample = self._clock.now() + SAMPLE_SECONDS
             self._sample()
@@ -214,6 +227,8 @@ class Supervisor:
                 # The evaluator's wish goes to worker-0, its answer comes back the same way.
                 other = "evaluator" if member.kind == "worker" else "worker-0"
                 self._say([self._crew[other]], "snapshot", **message)
+            case "kept" | "unkept":
+                self._keeping.hear(member, message)
             case "trained":
                 member.state = "trained"
                 # The server that it told so itself may be gone since.
@@ -264,6 +279,14 @@ class Supervisor:
         event = Event(time=self._clock.now(), role=role, kind=kind, detail=detail)
         self._observer.event(event)
         self._folder.append_event(event)
+
+    def _tell_going_on(self, going_on: GoingOn) -> None:
+        for wrong in going_on.damaged:
+            self._tell("supervisor", "damaged", wrong)
+        checkpoint = going_on.checkpoint
+        self._tell(
+            "supervisor", "resumed", f"from checkpoint {checkpoint.number}, step {checkpoint.step}"
+        )
 
     def _sample(self) -> None:
         living = [m for m in self._crew.left() if m.pid]
@@ -333,6 +356,7 @@ class Supervisor:
             )
         else:
             self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
+            self._keeping.lost(member)
             self._starter.worker(self._asked, self._work, member.index, member.life + 1)
         return True
 
@@ -341,10 +365,19 @@ class Supervisor:
         assert self._facts is not None
         if member.kind == "worker":
             self._harm.brief(member)
-            self._starter.roster(self._spec, self._facts, member)
+            self._starter.roster(self._spec, self._facts, member, self._source(member))
+            self._keeping.welcome(member)
             if self._told_to_stop:
                 self._say([member], "stop")
         self._tell(member.role, "back", "up again")
+
+    def _source(self, member: Member) -> dict[str, Any] | None:
+        """What a worker goes on from, if it does not begin at the beginning."""
+        if member.life and self._spec.kind.alone:
+            return self._keeping.source(member.role)
+        if member.life or self._going_on is None:
+            return None
+        return self._keeping.part(self._going_on.checkpoint, member.role)
 
     def _log_tail(self, member: Member) -> list[str]:
         try:
@@ -375,6 +408,7 @@ class Supervisor:
     def _close(self, status: str) -> None:
         self._state = status
         try:
+            self._keeping.close()
             with contextlib.suppress(PacelineError):  # told already, where it matters
                 self._harm.close()
                 self._write_live()

@@ -16,6 +16,8 @@ from paceline.tasks.catalog import task_fault
 if TYPE_CHECKING:
     from paceline.spec.runspec import RunSpec
 
+KEPT = 2  # checkpoints, where nothing is said
+
 # What each option of some strategies is, in words.
 WHAT = {
     "servers": "servers",
@@ -114,6 +116,12 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         "epochs steps",
         spec.epochs is not None and spec.steps is not None,
         "--epochs and --steps: give one of them, not both.",
+    )
+    check(
+        "checkpoint_every keep_checkpoints",
+        not spec.checkpoint_every and spec.keep_checkpoints != KEPT,
+        f"--keep-checkpoints {spec.keep_checkpoints}: --checkpoint-every 0 makes none; "
+        "give it seconds.",
     )
     check(
         "target_accuracy evaluate evaluator",

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serial
 
 from paceline.errors import SpecError, unknown
 from paceline.exchange.catalog import STRATEGIES, Strategy
-from paceline.spec.check import cross_faults
+from paceline.spec.check import KEPT, cross_faults
 
 # Fields a task fills when the spec leaves them open.
 OPEN = ("batch", "epochs", "lr", "optimizer")
@@ -89,6 +89,10 @@ class RunSpec(BaseModel):
         description="faults done on purpose, such as kill:worker-1@step=50, stop:worker-0@3s+5s, "
         "slow:worker-0x1.5, disk-full@8s; may be given again",
     )
+    checkpoint_every: float = Field(
+        60.0, ge=0, allow_inf_nan=False, description="seconds between checkpoints; 0: none"
+    )
+    keep_checkpoints: int = Field(KEPT, ge=1, description="how many checkpoints are kept")
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
     tls: bool = Field(False, description="encrypt what workers and servers send")

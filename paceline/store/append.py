@@ -22,9 +22,9 @@ class AppendFile:
             raise cannot_write(path, wrong) from wrong
         self.size = os.fstat(self._descriptor).st_size
 
-    def head(self, length: int) -> bytes:
-        """The file's first bytes."""
-        return os.pread(self._descriptor, length, 0)
+    def read(self, start: int, length: int) -> bytes:
+        """Some of what is in it."""
+        return os.pread(self._descriptor, length, start)
 
     def append(self, content: bytes | memoryview) -> None:
         """Add all of it, or nothing and raise StoreError: a torn record would shift all later."""

@@ -8,6 +8,7 @@
       resources.jsonl   what each role used        ┘
       steps/ROLE.steps  one row a step, by the worker itself
       logs/ROLE.log     what the role printed
+      checkpoints/      what it takes to go on: see checkpoints.py
       final.pt          the trained parameters
       result.json       the run's summary, once it has ended
 
@@ -16,7 +17,9 @@ Every file is replaced whole or only grows, so that a run can be read while it i
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import math
 import os
 import re
@@ -27,11 +30,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.errors import StoreError
+from paceline.errors import RequestError, StoreError
 from paceline.exchange.catalog import STRATEGIES
 from paceline.spec import RunSpec
 from paceline.store.atomic import write_atomic
-from paceline.store.faults import cannot_write
+from paceline.store.checkpoints import Checkpoints
+from paceline.store.faults import cannot_read, cannot_write
 from paceline.store.lines import LineFile
 from paceline.store.live import STATES, launcher, live_fault, true_state
 from paceline.store.lookup import SPEC, locate
@@ -56,10 +60,13 @@ class RunFolder:
         self._resources = LineFile(path / "resources.jsonl")
 
     @classmethod
-    def create(cls, root: Path, spec: RunSpec, label: str | None = None) -> RunFolder:
+    def create(
+        cls, root: Path, spec: RunSpec, label: str | None = None, given: str = "spec"
+    ) -> RunFolder:
         """A new folder in `root`, seen by others only once it is whole.
 
         The launcher is this process. `label` stands in the name instead of task and strategy.
+        `given` says what the workers run: what the spec names, or an `object` or a `script`.
         """
         making = root / f".new-{secrets.token_hex(6)}"
         try:
@@ -68,7 +75,7 @@ class RunFolder:
         except OSError as wrong:
             raise cannot_write(root, wrong) from wrong
         try:
-            _fill(cls(making), spec)
+            _fill(cls(making), spec, given)
             return cls(_name(making, root, label or _describe(spec)))
         except OSError as wrong:
             raise cannot_write(root, wrong) from wrong
@@ -135,6 +142,38 @@ class RunFolder:
         }
         write_atomic(self.path / SPEC, to_json(about, indent=1))
 
+    def take_over(self, spec: RunSpec) -> None:
+        """The launcher is now this process, and this is what is asked of the run."""
+        about = self.read_spec()
+        about["spec"] |= {"epochs": spec.epochs, "steps": spec.steps}
+        write_atomic(self.path / SPEC, to_json(about, indent=1))
+        self.write_live("starting", os.getpid(), [])
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep others from taking the run up at the same time; RequestError if one does already."""
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as wrong:
+            raise cannot_read(self.path, wrong) from wrong
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                taken = f"'{self.name}' is being taken up by another command."
+                raise RequestError(taken) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    @property
+    def id(self) -> str:
+        """Its own, wherever the folder is moved."""
+        return str(self.read_spec().get("id", ""))
+
+    def checkpoints(self) -> Checkpoints:
+        return Checkpoints(self.path, self.id)
+
     @property
     def spec(self) -> RunSpec:
         """The spec as resolved, or as asked while it is not."""
@@ -180,6 +219,10 @@ class RunFolder:
     def append_score(self, score: Score) -> None:
         self._scores.append([score])
 
+    def rewrite_scores(self, scores: list[Score]) -> None:
+        """Before the first is appended: have these alone."""
+        write_atomic(self._scores.path, "".join(to_json(record(score)) for score in scores))
+
     def append_resources(self, samples: list[Resources]) -> None:
         self._resources.append(samples)
 
@@ -213,10 +256,17 @@ class RunFolder:
             lines.close()
 
 
-def _fill(folder: RunFolder, spec: RunSpec) -> None:
+def _fill(folder: RunFolder, spec: RunSpec, given: str) -> None:
     (folder.path / "steps").mkdir()
     (folder.path / "logs").mkdir()
-    about = {**origin(), "spec": spec.model_dump(), "resolved": None, "facts": None}
+    about = {
+        **origin(),
+        "id": secrets.token_hex(8),
+        "given": given,
+        "spec": spec.model_dump(),
+        "resolved": None,
+        "facts": None,
+    }
     write_atomic(folder.path / SPEC, to_json(about, indent=1))
     folder.write_live("starting", os.getpid(), [])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
+from bisect import bisect_right
 from pathlib import Path
 from typing import TypeAlias
 
@@ -53,12 +54,15 @@ class StepWriter:
     """Buffers rows and appends them to the file: at a full buffer, at `flush`, at `close`.
 
     Takes up after an earlier writer of the same file, so a restarted worker goes on where it was.
+    With `after`, it goes on after that step: what was recorded of later ones is dropped.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, after: int | None = None) -> None:
         self._file = AppendFile(path)
         try:
             _begin(self._file)
+            if after is not None:
+                _cut(self._file, after)
         except BaseException:
             self._file.close()
             raise
@@ -117,13 +121,24 @@ def _overflowed(values: tuple[float, ...]) -> bytes:
 
 def _begin(file: AppendFile) -> None:
     """Write the header, or mend what a killed writer left."""
-    head = file.head(len(HEADER))
+    head = file.read(0, len(HEADER))
     _check_head(file.path, head)
     if head == HEADER:
         file.cut(file.size - (file.size - len(HEADER)) % ROW)
     else:
         file.cut(0)
         file.append(HEADER)
+
+
+def _cut(file: AppendFile, after: int) -> None:
+    """Drop the rows of later steps. Rows are in the order of their steps."""
+    rows = (file.size - len(HEADER)) // ROW
+
+    def step(row: int) -> int:
+        content = file.read(len(HEADER) + row * ROW, ROW)
+        return int(np.frombuffer(content, dtype=STEP)["step"][0])
+
+    file.cut(len(HEADER) + bisect_right(range(rows), after, key=step) * ROW)
 
 
 def _check_head(path: Path, head: bytes) -> None:

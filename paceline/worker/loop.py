@@ -44,7 +44,8 @@ def train(
         lot, batch = made
         fetched = time.monotonic()
         count = len(lot.rows)
-        gradient = Gradient(count, lot.whole, recipe.rate(lot.seen), reporter.stopping, fetched)
+        rate = recipe.rate(lot.seen)
+        gradient = Gradient(count, lot.whole, rate, *reporter.asked, began=fetched)
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
         value = gradients(task, model, batch, count, most, share, expect)

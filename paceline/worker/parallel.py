@@ -121,6 +121,7 @@ class OwnLoop:
             steps=0,
             at_epoch_end=lambda step, epoch: None,
             on_snapshot=lambda message: None,
+            on_keep=lambda message, position: None,
         )
         self._began = time.monotonic()
 

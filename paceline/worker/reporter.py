@@ -13,8 +13,10 @@ from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
 from paceline.types import Progress, record
 from paceline.worker.harm import Harm
+from paceline.worker.keeping import Position
 
 EVERY = 0.25  # seconds between looks at the control connection
+BEGINNING = Position()
 
 
 class Reporter:
@@ -31,7 +33,8 @@ class Reporter:
         steps: int,
         at_epoch_end: Callable[[int, int], None],
         on_snapshot: Callable[[Message], None],
-        taken: int = 0,
+        on_keep: Callable[[Message, Position], None],
+        position: Position = BEGINNING,
     ) -> None:
         self._control = control
         self._writer = writer
@@ -40,15 +43,18 @@ class Reporter:
         self._steps = steps
         self._at_epoch_end = at_epoch_end
         self._on_snapshot = on_snapshot
+        self._on_keep = on_keep
+        self._wish: Message | None = None  # for a checkpoint
         self._next = 0.0
         self.stopping = False
-        self.taken = taken  # steps, those of former lives too
-        self.samples = 0
+        self._round = position.round
+        self.taken = position.taken
+        self.samples = position.samples
         self.dropped = 0
-        self.epoch = 0
-        self._told = 0  # epochs whose end was told
+        self.epoch = position.epoch
+        self._told = position.epoch  # epochs whose end was told
         self.harm = harm
-        harm.between(taken)
+        harm.between(position.taken)
 
     def step(
         self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
@@ -58,6 +64,7 @@ class Reporter:
         count = 0 if outcome.dropped else len(lot.rows)
         self.dropped += outcome.dropped
         self.taken += 1
+        self._round = lot.round + 1 + outcome.skipped
         self.samples += count
         self._writer.append(
             now - t0,
@@ -81,7 +88,27 @@ class Reporter:
         if self.epoch > self._told:
             self._told = self.epoch
             self._at_epoch_end(self.taken, self.epoch)
+        if outcome.keep and self.asked[1]:  # not if the last one is wished for since
+            self.keep()
         self.harm.between(self.taken)
+
+    @property
+    def asked(self) -> tuple[bool, bool]:
+        """Whether to stop, and whether to keep a checkpoint as soon as all are asked to.
+
+        The last one is kept when all steps are taken.
+        """
+        return self.stopping, self._wish is not None and not self._wish["last"]
+
+    def keep(self, asked: Message | None = None) -> None:
+        """Keep a checkpoint if one is wished for, or was and is not kept yet."""
+        wish, self._wish = asked or self._wish, None
+        if wish is not None:
+            self._writer.flush()
+            position = Position(
+                round=self._round, taken=self.taken, samples=self.samples, epoch=self.epoch
+            )
+            self._on_keep(wish, position)
 
     def tell(self, loss: float | None = None) -> None:
         """Flush records, report progress, hear what the supervisor says."""
@@ -99,6 +126,8 @@ class Reporter:
         while self._control.take("stop"):
             self.stopping = True
         self.harm.hear()
+        while (wish := self._control.take("keep")) is not None:
+            self._wish = wish
         while (asked := self._control.take("snapshot")) is not None:
             self._on_snapshot(asked)
         if self._control.ended:

@@ -27,6 +27,7 @@ from paceline.types import Facts, record
 from paceline.worker.batches import Batches
 from paceline.worker.device import pick_device
 from paceline.worker.harm import Harm
+from paceline.worker.keeping import Keeper, Position, restore
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
 from paceline.worker.meeting import Meeting, post_from
@@ -72,6 +73,11 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()
+    if roster["checkpoint"]:
+        position = restore(roster["checkpoint"], replica, exchange)
+    else:
+        position = Position(round=exchange.round, taken=exchange.taken)
+    keeper = Keeper(control, replica, exchange)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, index)
 
@@ -79,7 +85,10 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         write_snapshot(fds["snapshot"], replica)
         control.send("snapshot", step=reporter.taken, epoch=reporter.epoch)
 
-    with contextlib.closing(StepWriter(folder / "steps" / f"{assignment['role']}.steps")) as writer:
+    path = folder / "steps" / f"{assignment['role']}.steps"
+    # What was done after the checkpoint is done again.
+    after = position.taken if roster["checkpoint"] or spec.kind.alone else None
+    with contextlib.closing(StepWriter(path, after)) as writer:
         reporter = Reporter(
             control=control,
             writer=writer,
@@ -87,9 +96,10 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             exchange=exchange,
             harm=Harm(control, folder),
             steps=_steps(spec, len(data.train)),
-            taken=exchange.taken,
             at_epoch_end=scorer.at_epoch_end,
             on_snapshot=give_snapshot,
+            on_keep=keeper.keep,
+            position=position,
         )
         lots = _lots(spec, index, len(data.train), control, exchange)
         place = partial(to_device, device=device)
@@ -103,6 +113,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     if index == 0:
         save_parameters(folder / "final.pt", replica.model)
     meeting.close()
+    keeper.close()
     done(exchange, reporter, control)
 
 
@@ -126,8 +137,10 @@ def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:
     """Finish, wait until all have, and take the final shared parameters."""
     exchange.finish()
     reporter.tell()
+    reporter.keep()
     control.send("trained")
-    control.wait("part", seconds=PARTING_SECONDS)
+    while (said := control.wait("keep", "part", seconds=PARTING_SECONDS))["kind"] == "keep":
+        reporter.keep(said)
     exchange.close()
 
 

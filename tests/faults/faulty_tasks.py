@@ -104,3 +104,24 @@ class Talks(Patient):
     def data(self) -> paceline.Data:
         sys.stderr.write(f"this is {paceline_role()}\n")
         return super().data()
+
+
+class Random(paceline.Task):
+    """Dropout, running means and noise; takes its time."""
+
+    batch, lr, seconds = 16, 0.01, 0.004
+
+    def model(self) -> nn.Module:
+        return nn.Sequential(
+            *(nn.Linear(8, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 3))
+        )
+
+    def data(self) -> paceline.Data:
+        x = torch.randn(1000, 8, generator=torch.Generator().manual_seed(0))
+        y = (x[:, 0] > 0).long()
+        return paceline.Data(train=paceline.Arrays(x, y), test=paceline.Arrays(x[:100], y[:100]))
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        time.sleep(self.seconds)
+        x, y = batch
+        return nn.functional.cross_entropy(model(x + 0.01 * torch.rand(())), y)

@@ -197,7 +197,7 @@ def test_in_step_all_agree_on_shares_by_speed(
             begin, end = mine[-1]
             replica.parameters[0].grad = torch.zeros(SIZE)
             took = time.monotonic() - (end - begin) * (post.index + 1)  # seconds ago
-            gradient = Gradient(end - begin, whole, 1.0, False, took)
+            gradient = Gradient(end - begin, whole, 1.0, False, began=took)
             mine.append(exchange.step(gradient, lambda: 0.0).share or mine[-1])
         exchange.finish()
         finished.wait(10)

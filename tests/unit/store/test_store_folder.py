@@ -48,7 +48,7 @@ def test_spec_json_holds_all_that_repeats_a_run(folder: RunFolder) -> None:
     assert about["resolved"] is None
     assert set(about) == {
         *("paceline", "spec", "resolved", "facts", "versions", "host", "commit", "command"),
-        "started",
+        *("started", "id", "given"),
     }
     assert about["paceline"] == paceline.__version__
     assert about["versions"]["torch"]
@@ -274,3 +274,17 @@ def test_these_rooms_do_not_import_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_only_one_takes_a_run_up(folder: RunFolder) -> None:
+    other = RunFolder.open(folder.path)
+    with (
+        folder.alone(),
+        pytest.raises(RequestError, match="being taken up by another command"),
+        other.alone(),
+    ):
+        pass
+    with other.alone():
+        other.take_over(SPEC.with_(epochs=9))
+    assert folder.read_spec()["spec"]["epochs"] == 9
+    assert folder.state == "starting"

@@ -207,3 +207,19 @@ def test_appending_is_cheap(tmp_path: Path) -> None:
         best = min(best, time.perf_counter() - begin)
     writer.close()
     print(f"StepWriter.append: {1e6 * best / count:.2f} us")  # noqa: T201
+
+
+@given(rows=st.integers(0, 40), after=st.integers(0, 50), torn=st.integers(0, ROW - 1))
+@settings(max_examples=60, deadline=None)
+def test_a_writer_goes_on_after_a_step(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, after: int, torn: int
+) -> None:
+    """What was recorded of later steps is dropped, and so is a torn row."""
+    path = tmp_path_factory.mktemp("steps") / "w.steps"
+    write(path, range(1, rows + 1))
+    with path.open("ab") as file:
+        file.write(bytes(torn))
+    writer = StepWriter(path, after)
+    writer.append(*row(after + 1))
+    writer.close()
+    assert list(read_steps(path)["step"]) == [*range(1, min(rows, after) + 1), after + 1]

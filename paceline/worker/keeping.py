@@ -1,0 +1,117 @@
+"""A worker's part of a checkpoint: copied between two steps, written beside the next ones.
+
+It holds what the exchange keeps (parameters, the update rule's state, the version), the model's
+buffers, the random generators, and how far the worker is, which decides samples and rate.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from paceline.errors import PacelineError, TaskError
+from paceline.exchange.base import Exchange
+from paceline.exchange.replica import Replica
+from paceline.store.parts import Arrays, Seal, read_part, write_part
+from paceline.transport.control import Control, Message
+from paceline.worker.randomness import random_states, set_random_states
+
+WRITING_SECONDS = 120.0  # a disk that takes longer is given up on
+
+EXCHANGE, BUFFER = "exchange.", "buffer."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far a worker is: the next round, and what it has done, former lives included."""
+
+    round: int = 0
+    taken: int = 0  # steps
+    samples: int = 0
+    epoch: int = 0  # epochs done
+
+
+class Keeper:
+    """Copies at once, writes in a thread, and tells the supervisor what came of it."""
+
+    def __init__(self, control: Control, replica: Replica, exchange: Exchange) -> None:
+        self._control = control
+        self._replica = replica
+        self._exchange = exchange
+        self._writing: threading.Thread | None = None
+
+    def keep(self, asked: Message, position: Position) -> None:
+        """Keep what is now, between two steps."""
+        self.close()
+        number, path = asked["number"], Path(asked["path"])
+        try:
+            values, arrays = self._copy(position)
+        except (MemoryError, RuntimeError) as wrong:  # torch's word for no memory is the latter
+            self._control.send("unkept", number=number, why=f"no copy could be made: {wrong}")
+            return
+
+        def write() -> None:
+            try:
+                seal = write_part(path, values, arrays)
+            except PacelineError as wrong:
+                self._control.send("unkept", number=number, why=str(wrong))
+            else:
+                how_far = {"step": position.taken, "epoch": position.epoch}
+                self._control.send("kept", number=number, **how_far, **asdict(seal))
+
+        self._writing = threading.Thread(target=write, name="paceline-keep", daemon=True)
+        self._writing.start()
+
+    def _copy(self, position: Position) -> tuple[dict[str, Any], Arrays]:
+        randomness, arrays = random_states(self._replica.device)
+        for name, tensor in self._exchange.keep().items():
+            arrays[EXCHANGE + name] = tensor.numpy()
+        for name, buffer in self._replica.model.named_buffers():
+            arrays[BUFFER + name] = _bytes(buffer).clone().numpy()
+        return {"position": asdict(position), "random": randomness}, arrays
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        if self._writing is not None:
+            self._writing.join(WRITING_SECONDS)
+
+
+def restore(kept: Message, replica: Replica, exchange: Exchange) -> Position:
+    """Be the worker that kept this part, between the same two steps."""
+    values, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], sha256=kept["sha256"]))
+    exchange.restore(
+        {
+            name.removeprefix(EXCHANGE): torch.from_numpy(array)
+            for name, array in arrays.items()
+            if name.startswith(EXCHANGE)
+        }
+    )
+    _restore_buffers(replica.model, arrays)
+    set_random_states(replica.device, values["random"], arrays)
+    position = Position(**values["position"])
+    exchange.round, exchange.taken = position.round, position.taken
+    return position
+
+
+def _restore_buffers(model: nn.Module, arrays: Arrays) -> None:
+    kept = {name.removeprefix(BUFFER): a for name, a in arrays.items() if name.startswith(BUFFER)}
+    buffers = dict(model.named_buffers())
+    sizes = {name: _bytes(buffer).numel() for name, buffer in buffers.items()}
+    if sizes != {name: array.size for name, array in kept.items()}:
+        raise TaskError(
+            "the checkpoint is of a model with other buffers: the task has changed since."
+        )
+    for name, buffer in buffers.items():
+        found = torch.from_numpy(kept[name]).view(buffer.dtype).view(buffer.shape)
+        with torch.no_grad():
+            buffer.copy_(found)
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    """The tensor as bytes, whatever its type."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)

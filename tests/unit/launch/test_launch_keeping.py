@@ -1,0 +1,139 @@
+"""When there is a checkpoint: all parts of it are here, and of the same round where that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paceline.launch.crew import Crew, Member
+from paceline.launch.keeping import Keeping
+from paceline.launch.placement import Place
+from paceline.measure.clock import Clock
+from paceline.spec import RunSpec
+from paceline.store.checkpoints import Checkpoints
+from paceline.store.parts import write_part
+from paceline.transport.control import Control, pair
+
+LOCAL = RunSpec(strategy="independent", workers=2, checkpoint_every=1e-6, keep_checkpoints=1)
+IN_STEP = LOCAL.with_(strategy="allreduce")
+
+
+class Scene:
+    """Two workers that answer when they are told to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kept = Checkpoints(folder, "id")
+        self.told: list[tuple[str, str]] = []
+        self.crew = Crew()
+        self.ends: list[Control] = []
+        for index in range(2):
+            ours, theirs = map(Control, pair())
+            member = Member(f"worker-{index}", "worker", index, Place(1, None), ours)
+            member.state = "ready"
+            self.crew.add(member)
+            self.ends += [ours, theirs]
+        self.keeping = Keeping(
+            self.kept, "id", self.crew, Clock(0.0), lambda *event: self.told.append(event[:2])
+        )
+
+    def asked(self, index: int) -> list[dict[str, Any]]:
+        return self.ends[2 * index + 1].poll()
+
+    def answer(self, index: int, wish: dict[str, Any], step: int) -> None:
+        seal = write_part(Path(wish["path"]), {}, {})
+        message = {"number": wish["number"], "step": step, "epoch": 0}
+        message |= {"bytes": seal.bytes, "sha256": seal.sha256}
+        self.keeping.hear(self.crew.workers()[index], message)
+
+    def last(self) -> int | None:
+        found, wrongs = self.kept.last()
+        assert not wrongs
+        return found.number if found else None
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    made = Scene(tmp_path)
+    yield made
+    for end in made.ends:
+        end.close()
+
+
+def wishes(scene: Scene) -> list[dict[str, Any]]:
+    scene.keeping.turn()
+    return [wish for index in range(2) for wish in scene.asked(index)]
+
+
+def test_it_is_one_when_all_parts_are_here(scene: Scene) -> None:
+    scene.keeping.start(LOCAL, 10, own_loop=False)
+    one, two = wishes(scene)
+    assert not wishes(scene), "one is still being made"
+    scene.answer(0, one, step=5)
+    assert scene.last() is None
+    scene.answer(1, two, step=9)
+    assert scene.last() == 1
+    one, two = wishes(scene)
+    scene.answer(0, one, step=15)
+    scene.answer(1, two, step=19)
+    assert scene.last() == 2
+    assert not scene.told
+
+
+def test_parts_of_different_rounds_are_none_where_workers_are_in_step(scene: Scene) -> None:
+    scene.keeping.start(IN_STEP, 10, own_loop=False)
+    one, two = wishes(scene)
+    scene.answer(0, one, step=5)
+    scene.answer(1, two, step=6)
+    assert scene.last() is None
+    assert scene.told == [("supervisor", "unkept")]
+
+
+def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> None:
+    scene.keeping.start(LOCAL, 10, own_loop=False)
+    one, _ = wishes(scene)
+    scene.keeping.lost(scene.crew["worker-1"])
+    again = wishes(scene)
+    assert {wish["number"] for wish in again} == {2}
+    late = {"number": one["number"], "step": 1, "epoch": 0, "bytes": 1, "sha256": ""}
+    scene.keeping.hear(scene.crew["worker-0"], late)
+    scene.answer(1, again[1], step=3)
+    assert scene.last() is None
+    scene.answer(0, again[0], step=3)
+    assert scene.last() == 2
+
+
+def test_at_the_end_one_more_is_kept_and_said(scene: Scene) -> None:
+    scene.keeping.start(LOCAL.with_(checkpoint_every=1000.0), 10, own_loop=False)
+    assert not wishes(scene)
+    scene.keeping.at_stop()
+    for index in range(2):
+        (wish,) = scene.asked(index)
+        assert wish["last"]
+        scene.answer(index, wish, step=4)
+    assert scene.told == [("supervisor", "kept")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "own_loop"),
+    [
+        (LOCAL.with_(checkpoint_every=0.0, keep_checkpoints=2), False),
+        (LOCAL, True),
+        (RunSpec(strategy="ps-async", workers=2, checkpoint_every=1e-6), False),
+    ],
+)
+def test_where_there_are_none_nobody_is_asked(scene: Scene, spec: RunSpec, own_loop: bool) -> None:
+    scene.keeping.start(spec, 10, own_loop=own_loop)
+    assert not wishes(scene)
+    scene.keeping.at_stop()
+    assert not scene.asked(0)
+
+
+def test_a_worker_that_cannot_write_is_told_of_and_the_next_is_tried(scene: Scene) -> None:
+    scene.keeping.start(LOCAL, 10, own_loop=False)
+    one, _ = wishes(scene)
+    scene.keeping.hear(scene.crew["worker-0"], {"number": one["number"], "why": "disk full"})
+    assert scene.told == [("worker-0", "unkept")]
+    assert len(wishes(scene)) == 2
