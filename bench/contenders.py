@@ -39,6 +39,8 @@ def measure(model: Model, contender: Contender) -> float:
             evaluate="never",
             out=Path(out),
         )
+        if run.status != "done":
+            raise SystemExit(f"{contender.name} on {model.task} was {run.status}: no rate.")
         return float(run.throughput["samples_per_second"])
 
 
