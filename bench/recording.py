@@ -40,7 +40,7 @@ BATCH = 200
 class Mute:
     """A reporter that records nothing."""
 
-    asked = False, False  # neither to stop nor for a checkpoint
+    asked = False, False, False  # neither to stop nor for a checkpoint nor to leave
 
     def __init__(self, harm: Harm) -> None:
         self.harm = harm
