@@ -34,7 +34,7 @@ class AllReduce(Exchange):
         self._post = post
         self.summed = summed
         self._version = 0
-        self._balance = Balance(post.balance, range(post.workers)) if post.balance else None
+        self._balance = Balance(post.whole, range(post.workers)) if post.balance else None
 
     def start(self, replica: Replica) -> None:
         post = self._post

@@ -71,6 +71,8 @@ class LocalSgd(Exchange):
         self._outer.start(self._drift)
         replica.flat.copy_(self._drift.flat)
         self._local.start(replica)
+        self.round = self.taken = self._outer.round * self._every  # in steps
+        self.share, self.over = self._outer.share, self._outer.over
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         stepped = self._local.step(gradient, meanwhile)

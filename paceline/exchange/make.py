@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paceline.exchange.base import Exchange, Post
-from paceline.exchange.layout import small
+from paceline.exchange.layout import outer_rule, small
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 
@@ -62,7 +62,7 @@ def _local_sgd(spec: RunSpec, post: Post) -> Exchange:
     momentum = spec.outer_momentum or 0.0
     outer_post = replace(
         post,
-        rule="nesterov" if momentum else "sgd",
+        rule=outer_rule(spec),
         hyper=Hyper(momentum=momentum),
         apply=None,
     )

@@ -32,10 +32,11 @@ class Policy:
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in.
 
-    A worker that exchanges nothing with others goes on from its checkpoint.
+    A worker that exchanges nothing with others goes on from its checkpoint. Torch's process groups
+    take nobody back.
     """
     over_tcp = spec.kind.served and spec.transport == "tcp"
     if kind == "server":
         return over_tcp
-    by_itself = spec.kind.alone or spec.kind.samples == "leases"
-    return kind == "worker" and (over_tcp or by_itself)
+    over_shm = bool(spec.kind.transports) and spec.transport == "shm"
+    return kind == "worker" and (over_tcp or over_shm or spec.kind.alone)

@@ -76,7 +76,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     if roster["checkpoint"]:
         position = restore(roster["checkpoint"], replica, exchange)
     else:
-        position = Position(round=exchange.round, taken=exchange.taken)
+        epoch = exchange.round // rounds(len(data.train), spec.step_samples * spec.workers)
+        position = Position(round=exchange.round, taken=exchange.taken, epoch=epoch)
     keeper = Keeper(control, replica, exchange)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, index)
@@ -107,7 +108,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
             if spec.balance:  # a fast worker's share is larger; in parts it would be slower again
                 most *= 2
-            train(task, replica, batches, exchange, recipe, most, reporter)
+            if not exchange.over:
+                train(task, replica, batches, exchange, recipe, most, reporter)
         part(exchange, reporter, control)
     scorer.at_end(reporter.taken, reporter.epoch)
     if index == 0:
