@@ -41,12 +41,12 @@ from tools.leftovers import leave_mark, leftovers
 WORKERS, SERVERS, EPOCHS, LEASE = 2, 2, 12, 1.0
 SYNC_EVERY = 4  # steps between two averagings of local-sgd
 BATCH, SAMPLES = Counting.batch, Counting.samples
-ROUNDS = EPOCHS * SAMPLES // (BATCH * WORKERS)
+ROUNDS = EPOCHS * SAMPLES // (BATCH * WORKERS)  # of two workers
 SECONDS = 1.5  # about how long an undisturbed trial trains
 ENDS_WITHIN = 30.0  # seconds that no trial may take
 SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
-WIDE = "-wide"  # ends the names of crews whose pushes take a while
+WIDE, MIDDLE = "-wide", "-middle"  # end the names of crews whose pushes take a while
 MORE = "-more"  # and of those with twice as many workers, and as many samples a round
 
 
@@ -80,7 +80,7 @@ def crews() -> dict[str, dict[str, Any]]:
             crew = f"{name}-{transport}" if kind.transports else name
             if kind.served:
                 asked["servers"] = SERVERS
-            if name == "local-sgd":
+            if "sync_every" in kind.options:
                 asked["sync_every"] = SYNC_EVERY
             if not can_rejoin(RunSpec(**asked), "worker"):
                 continue
@@ -89,6 +89,10 @@ def crews() -> dict[str, dict[str, Any]]:
                 found[crew + WIDE] = asked
             if in_a_group(RunSpec(**asked)):  # more survive, who may be a round apart
                 found[crew + MORE] = asked | {"workers": 2 * WORKERS, "batch": BATCH // 2}
+    rounds = {"strategy": "ps-sync", "transport": "shm", "workers": WORKERS}
+    # Between a model that all apply and one whose gradients are read where backward left them.
+    found[f"ps-sync-shm{MIDDLE}"] = {**rounds, "servers": SERVERS}
+    found["backup-shm"] = {**rounds, "workers": WORKERS + 1, "backup": 1}
     return found
 
 
@@ -138,26 +142,29 @@ def wrong_with(run: paceline.Run) -> str:
     seen = ledger[:: len(ledger) // SAMPLES]
     if ledger.count_nonzero() > SAMPLES:
         return "parameters changed that belong to no sample"
-    strategy = run.summary["spec"]["strategy"]
+    spec = run.summary["spec"]
+    strategy, workers = spec["strategy"], spec["workers"]
     low, high = float(seen.min()), float(seen.max())
     if strategy == "hogwild":  # two at once may lose one of their updates, fault or no fault
         sound = seen.mean() > 0.9 * EPOCHS and high < EPOCHS + 1.5
-    elif strategy == "local-sgd":
-        # An averaging without the dead worker lacks what it had done since the last.
-        sound = (seen < EPOCHS - 0.5).sum() <= 2 * SYNC_EVERY * BATCH and high <= EPOCHS + WORKERS
+    elif spec["backup"]:  # what comes late is dropped, fault or no fault
+        sound = low >= 0 and high <= EPOCHS * workers
     elif strategy == "allreduce":  # of other shares the same sum, but for rounding
         sound = EPOCHS - 1e-3 < low <= high < EPOCHS + 1e-3
-    elif strategy == "ps-sync":
-        # A round that closed without the worker lacks its samples, and the others count for more.
-        sound = (seen < EPOCHS - 0.5).sum() <= 2 * BATCH and high <= EPOCHS + WORKERS
+    elif strategy in ("ps-sync", "local-sgd"):
+        # A round that closed without the worker lacks the samples of its steps since the last one,
+        # and the others count for more.
+        steps = 2 if strategy == "ps-sync" else SYNC_EVERY * (1 + (spec["transport"] == "tcp"))
+        sound = (seen < EPOCHS - 0.5).sum() <= steps * BATCH and high <= EPOCHS + workers
     else:
         sound = low == high == EPOCHS
     if not sound:
         off = int((seen != EPOCHS).sum())
         return f"samples counted {low:g} to {high:g} times in {EPOCHS} epochs, {off} of them wrong"
     applied = {r["steps"] for r in run.roles if r["role"].startswith("server-")}
-    if strategy == "ps-sync" and applied != {ROUNDS}:
-        return f"servers applied {sorted(applied)} rounds instead of {ROUNDS}"
+    rounds = EPOCHS * -(-SAMPLES // (BATCH * workers))
+    if strategy == "ps-sync" and applied != {rounds}:
+        return f"servers applied {sorted(applied)} rounds instead of {rounds}"
     return ""
 
 
@@ -170,9 +177,11 @@ def left_after(mark: str) -> str:
 
 def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Tally) -> str:
     """Run the trial; what was wrong with it."""
-    rate = BATCH * (WORKERS if STRATEGIES[asked["strategy"]].samples == "slices" else 1)
+    in_step = STRATEGIES[asked["strategy"]].samples == "slices"
+    rate = asked.get("batch", BATCH) * (asked["workers"] if in_step else 1)
     fields = {"epochs": EPOCHS, "lr": float(rate), "evaluate": "never", "lease": LEASE, **asked}
-    task = f"{TASKS}:{'Wide' if trial.crew.endswith(WIDE) else 'Counting'}"
+    name = "Wide" if trial.crew.endswith(WIDE) else "Counting"
+    task = f"{TASKS}:{'Middle' if trial.crew.endswith(MIDDLE) else name}"
     tally.runs += 1
     wrong = ""
     try:

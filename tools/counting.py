@@ -44,3 +44,9 @@ class Wide(Counting):
     """So many parameters that a push takes a while: faults come in the middle of it."""
 
     apart = 4000
+
+
+class Middle(Counting):
+    """Too many parameters for every worker to apply all of them, and few enough to copy."""
+
+    apart = 400

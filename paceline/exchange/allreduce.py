@@ -40,11 +40,9 @@ class AllReduce(Exchange):
     shares. Others are given again as they are, and weighed by the samples that are then there.
     """
 
-    def __init__(self, post: Post, summed: bool, every: int = 1) -> None:
-        """`every` is how many of a worker's steps lie between two rounds."""
+    def __init__(self, post: Post, summed: bool) -> None:
         self._post = post
         self.summed = summed
-        self._every = every
         self._version = NOTHING if post.life else 0
         self.generation = NOTHING if post.life else 0
         self._group: Group | None = None
@@ -66,7 +64,7 @@ class AllReduce(Exchange):
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
         self._meet(None if post.life else Plan.first(post.workers, post.meeting), left=True)
-        self.round = self.taken = self._version * self._every
+        self.round = self.taken = self._version
         self.share = self._told()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
@@ -191,7 +189,7 @@ class AllReduce(Exchange):
         self.generation = plan.generation
         self.over = self.over or plan.over
         if self._post.balance:
-            self._balance = Balance(self._post.balance, plan.members)
+            self._balance = Balance(self._post.whole, plan.members)
         if not plan.shares:
             return
         share = plan.shares[plan.members.index(self._post.index)]

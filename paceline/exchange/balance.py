@@ -60,7 +60,7 @@ class Balance:
     def __init__(self, whole: int, workers: Collection[int]) -> None:
         self._whole = whole
         self._costs: dict[int, deque[float]] = {}  # seconds a sample, since shares were changed
-        self._last: dict[int, float] = {}
+        self.known: dict[int, float] = {}  # seconds a sample, when it was last seen
         self._differences: deque[float] = deque(maxlen=RECENT)
         self._rounds = 0  # since shares were changed
         self._settling = SETTLING
@@ -68,14 +68,15 @@ class Balance:
         even = cut(whole, max(1, len(workers)))
         self.shares = dict(zip(sorted(workers), even, strict=False))
 
-    def after(self, paces: Mapping[int, Pace], workers: Collection[int]) -> None:
-        """A round has ended with these paces; those of `workers` take the next."""
+    def after(
+        self, paces: Mapping[int, Pace], workers: Collection[int], new: Collection[int] = ()
+    ) -> None:
+        """A round has ended with these paces; `workers` take the next, the `new` among them too."""
         whole = sum(pace.samples for pace in paces.values()) == self._whole
         if whole:  # of a short batch the fixed part would be too large
             self._note(paces)
-        if set(workers) != self.shares.keys():
-            self._settling = SETTLING
-            self._deal(self._guessed(workers), 0)
+        if set(workers) != self.shares.keys() or new:
+            self._deal_anew(workers)
         elif not whole or not workers:
             return
         elif self._settling:
@@ -83,6 +84,17 @@ class Balance:
             self._improve(1, LEAST)
         else:
             self._look()
+
+    def join(self, known: Mapping[int, float], workers: Collection[int]) -> None:
+        """Be one of the `new`: deal as the others do, from what is `known` to them."""
+        self.known = dict(known)
+        self._deal_anew(workers)
+
+    def _deal_anew(self, workers: Collection[int]) -> None:
+        """Others take part now. Whoever has the same `known` is from then on the same in all."""
+        self._settling = SETTLING
+        self._differences.clear()
+        self._deal(self._guessed(workers), 0)
 
     def _look(self) -> None:
         """At every span of rounds that ends with this one."""
@@ -100,9 +112,9 @@ class Balance:
             if not pace.samples:
                 continue
             cost = max(pace.seconds, SHORTEST) / pace.samples
-            if (last := self._last.get(worker)) is not None:
+            if (last := self.known.get(worker)) is not None:
                 self._differences.append(abs(cost - last) / min(cost, last))
-            self._last[worker] = cost
+            self.known[worker] = cost
             self._costs.setdefault(worker, deque(maxlen=LONGEST)).append(cost)
 
     def _doubt(self, span: int) -> float:
@@ -128,7 +140,7 @@ class Balance:
 
     def _guessed(self, workers: Collection[int]) -> dict[int, float]:
         """What a sample costs each; one that is new is taken for an ordinary one."""
-        known = {w: self._last[w] for w in workers if w in self._last}
+        known = {w: self.known[w] for w in workers if w in self.known}
         ordinary = median(known.values()) if known else 1.0
         return {worker: known.get(worker, ordinary) for worker in workers}
 

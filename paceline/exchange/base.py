@@ -70,12 +70,13 @@ class Exchange:
     round = 0  # the next, where there are rounds
     share: tuple[int, int] | None = None  # of its batch, where that is not this worker's to know
     generation = 0  # of the group, where workers form one
-    over = False  # the last step is taken
+    over = False  # the last step is taken, or nobody trains any more: this life came too late
 
     def start(self, replica: Replica) -> None:
         """Meet the others; on return the replica holds the shared parameters.
 
-        In a later life of a worker `taken`, `round` and `share` then say where to go on.
+        In a later life of a worker `taken`, `round` and `share` then say where to go on, or `over`
+        that there is nothing left to do.
         """
         raise NotImplementedError
 
@@ -156,7 +157,8 @@ class Post:
     codec: str = "none"
     bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes
     backup: int = 0  # workers a round goes without
-    balance: int = 0  # samples of a round that are shared out by speed; 0: evenly, once and for all
+    whole: int = 0  # samples of a round over all workers
+    balance: bool = False  # they are shared out by speed, else evenly
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies

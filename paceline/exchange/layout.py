@@ -1,9 +1,14 @@
-"""How much shared memory a strategy needs. No torch here: the supervisor reads this."""
+"""How much shared memory a strategy needs, and what is where on its board.
+
+No torch here: the supervisor reads this.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from paceline.exchange.muster import Muster
+from paceline.exchange.quorum import Quorum
 from paceline.server.catalog import CHUNK, LAYERWISE, STATES
 from paceline.transport import memory
 
@@ -13,6 +18,10 @@ if TYPE_CHECKING:
 
 SMALL = 1 << 17  # parameters up to which to apply a round takes less than to wait for another
 SHARD_WORDS = 4  # of the log of pushes, a shard
+
+# Every board begins with these.
+READY = 0  # there are first parameters
+ROLL = 1  # and the words after it: who takes part, where workers go in rounds
 
 
 class Layout(NamedTuple):
@@ -29,14 +38,53 @@ class Layout(NamedTuple):
         return self.params + self.grads + self.state
 
 
+class SyncWords(NamedTuple):
+    """What is on the board of `ps-sync`, after the roll: round applied, chunk begun and round
+    measured, a shard; two squared norms a shard and layer. The last two for layer-wise rules."""
+
+    applied: range
+    begun: range
+    measured: range
+    norms: range
+
+    @classmethod
+    def of(cls, workers: int, shards: int, layers: int) -> SyncWords:
+        """`layers` is 0 unless the rule is layer-wise."""
+        first = ROLL + Muster.words(workers)
+        applied, begun, measured = (
+            range(first + n * shards, first + (n + 1) * shards) for n in range(3)
+        )
+        norms = range(measured.stop, measured.stop + shards * 2 * layers)
+        return cls(applied, begun, measured, norms)
+
+    @property
+    def total(self) -> int:
+        """How many words there are on that board."""
+        return self.norms.stop
+
+
 def pushlog_words(shards: int, workers: int) -> int:
     """Of the board: some a shard, two a worker and shard."""
     return shards * (SHARD_WORDS + 2 * workers)
 
 
-def balance_words(workers: int) -> int:
-    """Of the board: round, samples and seconds, a worker, for even and for odd rounds."""
-    return 2 * 3 * workers
+def final_word(workers: int) -> int:
+    """The last on the board of a small model: of which round the final parameters are."""
+    return ROLL + Muster.words(workers)
+
+
+def roll(spec: RunSpec) -> type[Muster | Quorum] | None:
+    """Where workers go in rounds over shared memory: what says who takes part in them."""
+    if spec.transport != "shm" or spec.kind.samples != "slices":
+        return None
+    return Quorum if spec.backup else Muster
+
+
+def outer_rule(spec: RunSpec) -> str:
+    """What is done in a round with the mean of all: in `local-sgd` they train by another rule."""
+    if spec.strategy == "local-sgd":
+        return "nesterov" if spec.outer_momentum else "sgd"
+    return spec.optimizer or "sgd"
 
 
 def small(spec: RunSpec, size: int) -> bool:
@@ -60,7 +108,7 @@ def keeps(spec: RunSpec, size: int) -> bool:
 
 def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
     """Only the board depends on `layers`, how many the model has, and only for layer-wise rules."""
-    rule = spec.optimizer or "sgd"
+    rule = outer_rule(spec)
     workers, state = spec.workers, STATES[rule]
     if spec.strategy == "hogwild":
         # Everything is everybody's.
@@ -76,12 +124,14 @@ def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
         )
     if spec.backup:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
-        return Layout(params=2, grads=workers, state=state, board=2 + 3 * workers)
-    paces = balance_words(workers) if spec.balance else 0
+        board = ROLL + Quorum.words(workers)
+        return Layout(params=2, grads=workers, state=2 * state, board=board)
     if small(spec, size):
-        # A place to begin from and to end in; rows for even and odd rounds.
-        return Layout(params=1, grads=2 * workers, state=0, board=2 + 4 * workers + paces)
-    # One place for all, since nobody reads while it is written; each owner has its own state.
-    norms = shards * (1 + 2 * layers) if rule in LAYERWISE else 0
-    board = 1 + 3 * workers + paces + shards + norms
-    return Layout(params=1, grads=workers, state=0, board=board)
+        # A place to begin from and to end in, and one for whoever comes back, with the state; rows
+        # for even and odd rounds.
+        board = final_word(workers) + 1
+        return Layout(params=2, grads=2 * workers, state=state, board=board)
+    # One place for all, since nobody reads while it is written.
+    words = SyncWords.of(workers, shards, layers if rule in LAYERWISE else 0)
+    journal = shards * 2 * (1 + state) * min(CHUNK, size)
+    return Layout(params=1, grads=workers, state=state, board=words.total, journal=journal)

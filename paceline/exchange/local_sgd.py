@@ -83,9 +83,10 @@ class LocalSgd(Exchange):
         self._replica = replica
         self._drift = Drift(replica)
         self._outer.start(self._drift)
-        self.round, self.taken, self.share = self._outer.round, self._outer.taken, self._outer.share
         replica.flat.copy_(self._drift.flat)
         self._local.start(replica)
+        self.round = self.taken = self._outer.round * self._every  # in steps
+        self.share = self._outer.share
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         stepped = self._local.step(gradient, meanwhile)

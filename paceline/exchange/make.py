@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from paceline.exchange.base import Exchange, Post
-from paceline.exchange.layout import small
+from paceline.exchange.layout import outer_rule, small
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 
@@ -59,13 +59,8 @@ def _local_sgd(spec: RunSpec, post: Post) -> Exchange:
     from paceline.exchange.local_sgd import LocalSgd
     from paceline.exchange.shared_sync import SharedSync
 
-    every, momentum = spec.sync_every or 1, spec.outer_momentum or 0.0
-    outer_post = replace(
-        post,
-        rule="nesterov" if momentum else "sgd",
-        hyper=Hyper(momentum=momentum),
-        apply=None,
-    )
+    hyper = Hyper(momentum=spec.outer_momentum or 0.0)
+    outer_post = replace(post, rule=outer_rule(spec), hyper=hyper, apply=None)
     shared = post.board is not None
-    outer = SharedSync(outer_post) if shared else AllReduce(outer_post, summed=False, every=every)
-    return LocalSgd(Local(post), outer, every, spec.outer_lr or 1.0)
+    outer = SharedSync(outer_post) if shared else AllReduce(outer_post, summed=False)
+    return LocalSgd(Local(post), outer, spec.sync_every or 1, spec.outer_lr or 1.0)

@@ -15,12 +15,12 @@ from collections.abc import Callable
 
 from torch import Tensor
 
+from paceline.exchange.journal import Journal
 from paceline.exchange.layout import SHARD_WORDS
 from paceline.transport.board import Board
 
 COMMIT, COUNTED, NEXT, BEGUN = range(SHARD_WORDS)
 PLACE_BITS = 16  # of a commit say in whose place it is; above them is its version
-CHUNK_BITS = 24  # of a beginning say which chunk; above them is the version to be
 
 
 class PushLog:
@@ -39,7 +39,8 @@ class PushLog:
         self._counts = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
         rows += workers * shards
         self._partial = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
-        self._journal = journal
+        begun = [at + BEGUN for at in self._shards]
+        self._journal = Journal(board.words, begun, journal[:, :, None])
 
     def standing(self, shard: int) -> tuple[int, int]:
         """The version that stands, and in whose place."""
@@ -60,10 +61,8 @@ class PushLog:
 
     def change(self, shard: int, chunk: int, values: Tensor) -> None:
         """A chunk of the version that stands is about to be changed where it lies."""
-        # Two rows: while this is written, the one before may be the one that counts.
-        self._journal[shard, chunk % 2, : len(values)].copy_(values)
         version, _ = self.standing(shard)
-        self._words[self._shards[shard] + BEGUN] = (version + 1) << CHUNK_BITS | chunk
+        self._journal.begin(shard, version + 1, chunk, [values])
 
     def commit(self, shard: int, worker: int) -> int:
         """The worker's push is whole, in its place: its version."""
@@ -85,12 +84,11 @@ class PushLog:
         version, place = self.standing(shard)
         if words[at + COUNTED] != version:
             self._count(shard)
-        begun = words[at + BEGUN]
-        if begun >> CHUNK_BITS == version + 1:
-            chunk = begun & (1 << CHUNK_BITS) - 1
-            restore(shard, place, chunk, self._journal[shard, chunk % 2])
+        chunk = self._journal.begun(shard, version + 1)
+        if chunk is not None:
+            restore(shard, place, chunk, self._journal.row(shard, chunk)[0])
             words[self._partial[place][shard]] = chunk
-            words[at + BEGUN] = 0
+            self._journal.forget(shard)
         return version, place
 
     def _count(self, shard: int) -> None:

@@ -6,26 +6,28 @@
               the (N − k)th to arrive applies them all ─► the next round is open
 
 Nobody owns a shard here: its owner could be the very worker nobody waits for. There are two
-places for the parameters, and round r is computed from place r mod 2. Whoever still reads a place
-when it is written again is a round late, and what it computes is dropped.
+places for the parameters and the rule's state, and round r is computed from place r mod 2. Whoever
+still reads a place when it is written again is a round late, and what it computes is dropped.
+Whoever dies while it closes a round has changed nothing: another closes it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.layout import READY, ROLL
+from paceline.exchange.quorum import Quorum
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
-from paceline.transport.board import GONE, Board
-
-ROUND = 1  # the word that counts closed rounds; 0 says that there are parameters
+from paceline.transport.board import Board
 
 
 class SharedBackup(Exchange):
-    """The board has, a word each: ready, rounds; arrived, weight and rate a worker."""
+    """The board has, a word each: ready; then the quorum."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -34,46 +36,52 @@ class SharedBackup(Exchange):
         self._post = post
         self._params = post.params
         self._grads = post.grads
-        self._arrived = range(2, 2 + post.workers)
-        self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
-        self._rates = range(self._weights.stop, self._weights.stop + post.workers)
-        self._board = Board(post.board, self._rates.stop, post.spin)
+        self._board = Board(post.board, ROLL + Quorum.words(post.workers), post.spin)
+        self._quorum = Quorum(self._board, ROLL, post.workers)
         self._round = 0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
-        post = self._post
+        post, board = self._post, self._board
         self._replica = replica
         layers = Layers(replica.layers)
-        rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
-        self._table = Table(self._params, self._grads, rule)
-        if post.index == 0:
+        states = post.state.view(2, -1, replica.size) if post.state is not None else None
+        state = states[0] if states is not None else None
+        rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
+        self._table = Table(self._params, self._grads, rule, states=states)
+        if post.index == 0 and not board.words[READY]:
             self._params[0].copy_(replica.flat)
-            self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters from worker-0")
+            board.post(READY, 1)
+        board.wait(READY, 1, "the first parameters from worker-0")
+        if post.life:
+            with board.owning(0):
+                self._quorum.join(post.index)
         self._take()
-        self._round = 0  # its first samples are the first round's, even if that is over by now
+        if not post.life:
+            self._round = 0  # its first samples are the first round's, even if that is over by now
+        self.round = self.taken = self._round
+        self.share = self._share()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
-        words, mine = self._board.words, self._post.index
+        quorum, mine = self._quorum, self._post.index
         now, updated = self._round, 0.0
         if gradient.weight:
             self._replica.gather(self._grads[mine])
+        seen = quorum.present()
         with self._board.owning(0):
-            late = words[ROUND] != now
+            late = quorum.open() != now
             if not late:
-                words[self._weights[mine]] = gradient.weight
-                self._board.reals[self._rates[mine]] = gradient.lr
-                words[self._arrived[mine]] = now + 1
+                quorum.arrive(mine, gradient.weight, gradient.lr)
                 updated = self._close_round()
         elsewhere = 0.0
         asked = time.perf_counter()
-        if not late and words[ROUND] == now:
+        if not late and quorum.open() == now:
             elsewhere = meanwhile()
-            self._board.wait(ROUND, now + 1, f"enough workers in round {now + 1}")
+            self._await_round(now, seen)
         waited = time.perf_counter() - asked - elsewhere
         self._take()
+        before, self.share = self.share, self._share()
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
@@ -83,32 +91,45 @@ class SharedBackup(Exchange):
             version=self._round,
             dropped=late,
             skipped=self._round - now - 1,
+            share=self.share if self.share != before else None,
             stop=gradient.stopping,
         )
 
+    def _await_round(self, now: int, seen: list[int]) -> None:
+        """Until this round is closed; by this worker, if those are gone who would have.
+
+        `seen` is who was present before it arrived.
+        """
+        quorum = self._quorum
+        what = f"enough workers in round {now + 1}"
+        while not self._board.wait(quorum.rounds, now + 1, what, partial(quorum.changed, seen)):
+            seen = quorum.present()
+            with self._board.owning(0):
+                if quorum.open() == now:
+                    self._close_round()
+
     def _close_round(self) -> float:
         """Apply what has arrived, if it is enough; the seconds that took. Owned by the caller."""
-        words, now = self._board.words, self._board.words[ROUND]
-        left = sum(words[word] != GONE for word in self._arrived)
-        pushes = [
-            (worker, float(words[self._weights[worker]]))
-            for worker, word in enumerate(self._arrived)
-            if words[word] == now + 1
-        ]
-        if not pushes or len(pushes) < min(self._post.workers - self._post.backup, left):
+        quorum, now = self._quorum, self._quorum.open()
+        pushes = quorum.pushes(self._post.workers - self._post.backup)
+        if pushes is None:
             return 0.0
         began = time.perf_counter()
         self._table.current, self._table.version = now % 2, now
-        lr = self._board.reals[self._rates[pushes[0][0]]]
-        self._table.apply(pushes, lr, (now + 1) % 2)
-        self._board.post(ROUND, now + 1)
+        rate = quorum.rate(pushes[0][0]) if pushes else 0.0
+        self._table.apply(pushes, rate, (now + 1) % 2)
+        quorum.close()
         seconds = time.perf_counter() - began
         self._update += seconds
         return seconds
 
+    def _share(self) -> tuple[int, int]:
+        """This worker's, of the round that it goes on with; if that is over, none."""
+        return self._quorum.share(self._post.index, self._round, self._post.whole)
+
     def _take(self) -> None:
         """Go on from the newest round."""
-        self._round = self._board.words[ROUND]
+        self._round = self._quorum.open()
         newest = self._params[self._round % 2]
         if self._replica.device.type == "cpu":
             self._replica.bind(newest)
@@ -118,7 +139,7 @@ class SharedBackup(Exchange):
     def finish(self) -> None:
         """Leave; those who wait may be enough without this worker."""
         with self._board.owning(0):
-            self._board.words[self._arrived[self._post.index]] = GONE
+            self._quorum.finish(self._post.index)
             self._close_round()
 
     def close(self) -> None:
@@ -128,7 +149,7 @@ class SharedBackup(Exchange):
         """One server, which is whoever closes a round; it is told of where worker-0 is."""
         if self._post.index:
             return []
-        rounds, size = self._board.words[ROUND], self._table.size * 4
+        rounds, size = self._quorum.open(), self._table.size * 4
         return [
             Hosted(
                 server=0,

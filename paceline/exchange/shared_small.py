@@ -7,6 +7,9 @@ the bit. That is more arithmetic than each worker applying a shard for all, but 
 another's shard, and parameters stay in the cache of the core that uses them; for a small model
 both are worth more. Gradients of even and odd rounds have rows of their own: whoever is ahead
 writes one while others still read the other.
+
+Whoever comes back takes parameters and state that one of the others leaves for it after the round
+in which it was let in.
 """
 
 from __future__ import annotations
@@ -17,28 +20,24 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paceline.exchange.balance import Pace
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
-from paceline.exchange.layout import balance_words
+from paceline.exchange.dealing import Dealing
+from paceline.exchange.layout import READY, ROLL, final_word
+from paceline.exchange.muster import Muster
 from paceline.exchange.replica import Replica
-from paceline.exchange.shared_balance import SharedBalance
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
-from paceline.transport.board import GONE, Board
+from paceline.transport.board import Board
 
-FINAL = 1
-ASKED, STOP, KEEP = 4, 1, 2  # a word is weight · ASKED, and what was asked
+ENDING, GIVING = 0, 1  # what one of them does at a time
 
 
 class SharedSmall(Exchange):
-    """The board has, a word each: ready, final; arrived and last a worker; weights even and odd;
-    and where shares are balanced, paces.
+    """The board has, a word each: ready; then the muster; and of which round the parameters are
+    that whoever took the most rounds has left to all in the end.
 
-    With a weight goes what its worker was asked: to stop, so that all end after the same round,
-    and for a checkpoint, which all keep after the same round.
-
-    A worker that has left has arrived at GONE, and took part in rounds up to its last. Whoever
-    took the most leaves its parameters to all: `final` is how many.
+    All end after the same round, and keep a checkpoint after the same round: who was asked to says
+    so with its gradient.
     """
 
     def __init__(self, post: Post) -> None:
@@ -46,59 +45,81 @@ class SharedSmall(Exchange):
         assert post.params is not None
         assert post.grads is not None
         self._post = post
-        self._shared = post.params[0]
+        self._shared, self._left = post.params
         self._rows = post.grads.view(2, post.workers, -1)
         self._own = [rows[post.index] for rows in self._rows]
-        count = post.workers
-        self._arrived = range(2, 2 + count)
-        self._last = range(2 + count, 2 + 2 * count)
-        self._weights = (range(2 + 2 * count, 2 + 3 * count), range(2 + 3 * count, 2 + 4 * count))
-        paces, words = 2 + 4 * count, balance_words(count) if post.balance else 0
-        self._board = Board(post.board, paces + words, post.spin)
-        self._balance = SharedBalance(self._board, paces, post) if post.balance else None
+        self._final = final_word(post.workers)
+        self._board = Board(post.board, self._final + 1, post.spin)
+        self._muster = Muster(self._board, ROLL, post.workers)
+        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
         self._round = 0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
-        post = self._post
+        post, board = self._post, self._board
         self._replica = replica
-        if post.index == 0:
+        if post.index == 0 and not board.words[READY]:
             self._shared.copy_(replica.flat)
-            self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters from worker-0")
+            board.post(READY, 1)
+        board.wait(READY, 1, "the first parameters from worker-0")
         replica.flat.copy_(self._shared)
         # Applied where the model reads them, or beside a GPU that gets a copy.
         self._flat = replica.flat.cpu()
         layers = Layers(replica.layers)
         self._rule = rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
         self._tables = [Table(self._flat[None], rows, rule) for rows in self._rows]
+        if post.life:
+            self._come_back()
+
+    def _come_back(self) -> None:
+        """Go on after the round in which the others let this worker in."""
+        muster, mine = self._muster, self._post.index
+        joined = muster.ask(mine)
+        if joined is None:
+            self.over, joined = True, int(self._board.words[self._final])
+            self._flat.copy_(self._shared)
+        else:
+            muster.await_given(mine, joined)
+            self._flat.copy_(self._left)
+            if self._post.state is not None:
+                self._rule.state.copy_(self._post.state)
+            turnout = muster.turnout(joined)
+            self.over, self.share = turnout.stop, self._dealing.join(turnout, muster.costs())
+        self._show()
+        self._round = self.round = self.taken = joined
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
-        board, words, mine = self._board, self._board.words, self._post.index
+        muster = self._muster
         self._round += 1
         now, odd = self._round, self._round % 2
-        if self._balance is not None:
-            self._balance.leave(now, Pace(gradient.weight, gradient.spent()))
+        seconds = gradient.spent()
+        muster.begin(now)
         if gradient.weight:
             self._replica.gather(self._own[odd])
-        words[self._weights[odd][mine]] = (
-            gradient.weight * ASKED + gradient.stopping * STOP + gradient.keeping * KEEP
+        muster.arrive(
+            self._post.index,
+            now,
+            gradient.weight,
+            gradient.lr,
+            seconds=seconds,
+            stopping=gradient.stopping,
+            keeping=gradient.keeping,
         )
-        board.post(self._arrived[mine], now)
         elsewhere = 0.0
         asked = time.perf_counter()
-        if not all(words[word] >= now for word in self._arrived):
+        if not muster.complete(now):
             elsewhere = meanwhile()
-            for worker, word in enumerate(self._arrived):
-                board.wait(word, now, f"worker-{worker} in round {now}")
+            muster.wait(now)
         here = time.perf_counter()
+        turnout = muster.turnout(now)
         table = self._tables[odd]
         table.version = now - 1
-        pushes = self._pushes(now)
-        table.apply([(w, float(told // ASKED)) for w, told in pushes], gradient.lr, 0)
-        if self._flat is not self._replica.flat:
-            self._replica.flat.copy_(self._flat)
+        table.apply(turnout.pushes, turnout.rate, 0)
+        self._show()
+        share = self._dealing.after(turnout)
+        if turnout.invited:
+            self._give(now)
         done = time.perf_counter()
         self._update += done - here
         self.sent += self._replica.size * 4
@@ -108,10 +129,24 @@ class SharedSmall(Exchange):
             wait=here - asked - elsewhere,
             update=done - here,
             version=now,
-            share=self._balance.share(now) if self._balance is not None else None,
-            stop=any(told & STOP for _, told in pushes),
-            keep=all(told & KEEP for _, told in pushes),
+            share=share,
+            stop=turnout.stop,
+            keep=turnout.keep,
         )
+
+    def _show(self) -> None:
+        if self._flat is not self._replica.flat:
+            self._replica.flat.copy_(self._flat)
+
+    def _give(self, now: int) -> None:
+        """Leave what those need who were let in in this round. The first does it, or the next if
+        that one dies over it; all have the same."""
+        with self._board.owning(GIVING):
+            if not self._muster.given(now):
+                self._left.copy_(self._flat)
+                if self._post.state is not None:
+                    self._post.state.copy_(self._rule.state)
+                self._muster.give(now, self._dealing.costs())
 
     def keep(self) -> dict[str, Tensor]:
         """Everybody's own: the model is small, and nobody has to hand it round."""
@@ -127,22 +162,12 @@ class SharedSmall(Exchange):
         self._rule.state.copy_(kept["state"])
         self._round = int(kept["round"])
 
-    def _pushes(self, now: int) -> list[tuple[int, int]]:
-        """Who took part in this round, and what each told of it."""
-        words, weights = self._board.words, self._weights[now % 2]
-        return [
-            (worker, int(words[weights[worker]]))
-            for worker, word in enumerate(self._arrived)
-            if words[word] != GONE or words[self._last[worker]] >= now
-        ]
-
     def finish(self) -> None:
-        with self._board.owning(0):
-            if self._round > self._board.words[FINAL]:
+        with self._board.owning(ENDING):
+            if self._round > self._board.words[self._final]:
                 self._shared.copy_(self._flat)
-                self._board.words[FINAL] = self._round
-        self._board.words[self._last[self._post.index]] = self._round
-        self._board.post(self._arrived[self._post.index], GONE)
+                self._board.words[self._final] = self._round
+        self._muster.finish(self._post.index)
 
     def close(self) -> None:
         self._replica.flat.copy_(self._shared)

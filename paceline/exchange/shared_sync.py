@@ -4,9 +4,12 @@
 
 In a synchronous round everybody waits for everybody anyway, so a server of its own would only take
 cycles from the workers and add two hand-overs to the round. Gradients are read where backward's
-copy left them and parameters where the shard's owner wrote them: nothing is sent.
+copy left them and parameters where the shard's server wrote them: nothing is sent.
 
-Shards cut layers. Before a layer-wise rule is applied, the owners leave the norms of what they
+A shard whose server is gone is served by whoever comes first of those who wait for it. All it takes
+is in shared memory, so a worker that comes back needs nothing from the others.
+
+Shards cut layers. Before a layer-wise rule is applied, the servers leave the norms of what they
 have of each layer on the board, and wait for one another once more.
 """
 
@@ -14,28 +17,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from paceline.exchange.balance import Pace
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
-from paceline.exchange.layout import balance_words
+from paceline.exchange.dealing import Dealing
+from paceline.exchange.journal import Journal
+from paceline.exchange.layout import READY, ROLL, SyncWords
+from paceline.exchange.muster import Muster, Turnout
 from paceline.exchange.replica import Piece, Replica
-from paceline.exchange.shared_balance import SharedBalance
-from paceline.server.catalog import LAYERWISE
+from paceline.exchange.shared_shard import Pushes, SharedShard
+from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
-from paceline.transport.board import GONE, Board
+from paceline.transport.board import Board
 
 LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few calls more
 
 
 class SharedSync(Exchange):
-    """The board has, a word each: ready; arrived, weight and rate a worker; applied a shard.
+    """The board has, a word each: ready; then the muster; then what `SyncWords` says.
 
-    Where shares are balanced it also has paces; for layer-wise rules: measured a shard; two squared
-    norms a shard and layer.
+    All end after the same round: who was asked to says so with its gradient.
     """
 
     def __init__(self, post: Post) -> None:
@@ -43,88 +48,125 @@ class SharedSync(Exchange):
         assert post.params is not None
         assert post.grads is not None
         self._post = post
+        self._fd = post.board
         self._params = post.params
         self._grads = post.grads
         self._grad = post.grads[post.index]
-        self._arrived = range(1, 1 + post.workers)
-        self._weights = range(self._arrived.stop, self._arrived.stop + post.workers)
-        self._rates = range(self._weights.stop, self._weights.stop + post.workers)
-        paces = self._rates.stop + (balance_words(post.workers) if post.balance else 0)
-        self._applied = range(paces, paces + len(post.shards))
-        self._measured = range(self._applied.stop, self._applied.stop + len(post.shards))
-        self._fd = post.board
-        self._cuts_layers = post.rule in LAYERWISE and len(post.shards) > 1
+        self._layerwise = post.rule in LAYERWISE
+        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
         self._round = 0
         self._update = 0.0
+        self._lent = False  # whether this life's gradient is read where backward left it
 
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        squares = self._open_board(len(replica.layers))
-        board = self._board
-        self._balance = SharedBalance(board, self._rates.stop, post) if post.balance else None
-        self._own: dict[int, Table] = {}
+        layers = len(replica.layers) if self._layerwise else 0
+        self._words = words = SyncWords.of(post.workers, len(post.shards), layers)
+        self._board = board = Board(self._fd, words.total, post.spin)
+        self._muster = Muster(board, ROLL, post.workers)
+        self._squares = None  # [shards, 2, layers]
+        if self._layerwise:
+            norms = board.doubles(words.norms.start, len(words.norms))
+            self._squares = norms.view(len(post.shards), 2, layers)
+        self._journal = None
+        if post.journal is not None and post.returns:
+            rows = post.journal.view(len(post.shards), 2, 1 + STATES[post.rule], -1)
+            self._journal = Journal(board.words, words.begun, rows)
         self._in_place = replica.from_backward and replica.size >= LARGE
         self._kept: dict[int, list[Piece]] = {}  # of the gradient, for the shards served here
         self._given: list[tuple[Piece, Tensor]] = []  # and for the others', with where it goes
+        self._shards: dict[int, SharedShard] = {}  # as far as they were served here
         for index, (a, b) in enumerate(post.shards):
-            if index % post.workers == post.index:
-                layers = Layers(replica.layers, a, squares, index)
-                rule = make_rule(post.rule, b - a, post.hyper, layers=layers)
-                pieces = replica.pieces(a, b) if self._in_place else None
-                chunks = [slice(p.at.start - a, p.at.stop - a) for p in pieces or ()] or None
-                table = Table(self._params[:, a:b], self._grads[:, a:b], rule, chunks)
-                self._own[index] = table
-                self._kept[index] = pieces or []
+            if self._server(index) == post.index:
+                self._kept[index] = replica.pieces(a, b) if self._in_place else []
+                self._shard(index)
             elif self._in_place:
                 self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b, LARGE)]
-        if post.index == 0:
+        if post.index == 0 and not board.words[READY]:
             self._params[0].copy_(replica.flat)
-            board.post(0, 1)
-        board.wait(0, 1, "the first parameters from worker-0")
+            board.post(READY, 1)
+        board.wait(READY, 1, "the first parameters from worker-0")
+        if post.life:
+            self._come_back()
         self._take()
         if replica.device.type == "cpu":
             replica.bind(self._params[0])
 
-    def _open_board(self, layers: int) -> Tensor | None:
-        """The board, and on it the place for norms where layers are cut: [shards, 2, layers]."""
-        shards, spin = len(self._post.shards), self._post.spin
-        if not self._cuts_layers:
-            self._board = Board(self._fd, self._applied.stop, spin)
-            return None
-        norms = shards * 2 * layers
-        self._board = Board(self._fd, self._measured.stop + norms, spin)
-        return self._board.doubles(self._measured.stop, norms).view(shards, 2, layers)
+    def _come_back(self) -> None:
+        """Go on after the round in which the others let this worker in."""
+        muster, mine = self._muster, self._post.index
+        joined = muster.ask(mine)
+        if joined is None:
+            self.over = True
+            joined = max(self._board.words[word] for word in self._words.applied)
+        else:
+            muster.wait(joined)
+            turnout = muster.turnout(joined)
+            self._round = joined
+            self._serve(turnout, lambda: 0.0, own=())
+            if self._post.balance:
+                muster.await_given(mine, joined)
+            self.over, self.share = turnout.stop, self._dealing.join(turnout, muster.costs())
+        self._round = self.round = self.taken = joined
+
+    def _server(self, shard: int) -> int:
+        """The worker that serves a shard, if it is there."""
+        return shard % self._post.workers
+
+    def _shard(self, index: int) -> SharedShard:
+        if index not in self._shards:
+            post, (a, b) = self._post, self._post.shards[index]
+            state = post.state[:, a:b] if post.state is not None else None
+            layers = Layers(self._replica.layers, a, self._squares, index)
+            rule = make_rule(post.rule, b - a, post.hyper, state, layers)
+            # The same chunks for all who ever serve it.
+            pieces = self._replica.pieces(a, b) if self._in_place else ()
+            chunks = [slice(p.at.start - a, p.at.stop - a) for p in pieces] or None
+            table = Table(self._params[:, a:b], self._grads[:, a:b], rule, chunks)
+            self._shards[index] = SharedShard(index, self._board, self._words, table, self._journal)
+        return self._shards[index]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
+        muster = self._muster
         self._round += 1
-        if self._balance is not None:
-            self._balance.leave(self._round, Pace(gradient.weight, gradient.spent()))
+        now = self._round
+        seconds = gradient.spent()
+        muster.begin(now)
         if gradient.weight and self._in_place:
             self._give()
         elif gradient.weight:
             self._replica.gather(self._grad)
-        self._board.words[self._weights[self._post.index]] = gradient.weight
-        self._board.reals[self._rates[self._post.index]] = gradient.lr
-        self._board.post(self._arrived[self._post.index], self._round)
+        muster.arrive(
+            self._post.index,
+            now,
+            gradient.weight,
+            gradient.lr,
+            seconds=seconds,
+            stopping=gradient.stopping,
+        )
         # Whoever comes last applies at once; whoever comes early has time for something else.
-        elsewhere = 0.0 if self._complete() else meanwhile()
-        waited, updated = self._apply()
-        if self._in_place:
-            self._let_go()
-        elsewhere += meanwhile()
-        waited += self._await_shards()
+        elsewhere = 0.0 if muster.complete(now) else meanwhile()
+        asked = time.perf_counter()
+        muster.wait(now)
+        waited = time.perf_counter() - asked
+        turnout = muster.turnout(now)
+        more, updated, other = self._serve(turnout, meanwhile, own=tuple(self._kept))
+        waited, elsewhere = waited + more, elsewhere + other
         self._take()
+        share = self._dealing.after(turnout)
+        if turnout.invited and self._post.balance:  # all write the same
+            muster.give(now, self._dealing.costs())
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
             exchange=time.perf_counter() - began - waited - updated - elsewhere,
             wait=waited,
             update=updated,
-            version=self._round,
-            share=self._balance.share(self._round) if self._balance is not None else None,
-            stop=gradient.stopping,
+            version=now,
+            share=share,
+            stop=turnout.stop,
         )
 
     def _give(self) -> None:
@@ -139,72 +181,70 @@ class SharedSync(Exchange):
             place.copy_(piece.of(grads[piece.parameter]))
         for index, pieces in self._kept.items():
             lent = [piece.of(grads[piece.parameter]) for piece in pieces]
-            self._own[index].lend(self._post.index, lent)
+            self._shards[index].table.lend(self._post.index, lent)
+        self._lent = True
 
     def _let_go(self) -> None:
         """The gradient was used: backward may have its memory again."""
         self._replica.clear()
-        for table in self._own.values():
-            table.lend(self._post.index, [])
+        for index in self._kept:
+            self._shards[index].table.lend(self._post.index, [])
+        self._lent = False
 
-    def _complete(self) -> bool:
-        """Whether all have arrived in this round, or left."""
-        return all(self._board.words[word] >= self._round for word in self._arrived)
+    def _serve(
+        self, turnout: Turnout, meanwhile: Callable[[], float], own: tuple[int, ...]
+    ) -> tuple[float, float, float]:
+        """Apply this round to `own` shards, and wait for the others; seconds waited, spent on
+        updates, and spent on something else meanwhile."""
+        now, words, clock = self._round, self._words, time.perf_counter
 
-    def _await_shards(self) -> float:
-        """Wait until every shard has this round applied; the seconds that took."""
-        began = time.perf_counter()
-        for index, word in enumerate(self._applied):
-            self._board.wait(word, self._round, f"server-{index} in round {self._round}")
+        def measure(index: int) -> None:
+            self._shard(index).measure(now, self._pushes(turnout, index))
+
+        def apply(index: int) -> None:
+            self._shard(index).apply(now, self._pushes(turnout, index), turnout.rate)
+
+        waited, began = 0.0, clock()
+        if self._layerwise:
+            for index in own:
+                measure(index)
+            waited = self._await(words.measured, "to measure", measure)
+        for index in own:
+            apply(index)
+        updated = clock() - began - waited
+        self._update += updated
+        if self._lent:
+            self._let_go()
+        elsewhere = meanwhile()
+        return waited + self._await(words.applied, "in", apply), updated, elsewhere
+
+    def _pushes(self, turnout: Turnout, shard: int) -> Pushes:
+        """For a shard: what its server had of its own gradient for it may be gone with it."""
+        server = self._server(shard)
+        if not self._in_place or (server == self._post.index and self._lent):
+            return turnout.pushes
+        return [push for push in turnout.pushes if push[0] != server]
+
+    def _await(self, words: range, what: str, act: Callable[[int], None]) -> float:
+        """Wait until every shard is that far, and act for those whose server is gone: seconds."""
+        began, now = time.perf_counter(), self._round
+        for index, word in enumerate(words):
+            missing = partial(self._missing, index)
+            while not self._board.wait(word, now, f"server-{index} {what} round {now}", missing):
+                act(index)
         return time.perf_counter() - began
 
-    def _apply(self) -> tuple[float, float]:
-        """Apply this round to the shards served here, once all have arrived or left."""
-        board, words, now = self._board, self._board.words, time.perf_counter
-        began = now()
-        for worker, word in enumerate(self._arrived):
-            board.wait(word, self._round, f"worker-{worker} in round {self._round}")
-        here = now()
-        pushes = [
-            (worker, float(words[self._weights[worker]]))
-            for worker, word in enumerate(self._arrived)
-            if words[word] != GONE
-        ]
-        if not pushes:  # all have left meanwhile: there is no such round
-            return here - began, 0.0
-        waited = here - began
-        if self._cuts_layers:
-            agreeing = self._agree(pushes)
-            waited, here = waited + agreeing, here + agreeing
-        lr = board.reals[self._rates[pushes[0][0]]]  # who serves may have left rates ago
-        for index, table in self._own.items():
-            table.apply(pushes, lr, 0)
-            board.post(self._applied[index], self._round)
-        done = now()
-        self._update += done - here
-        return waited, done - here
-
-    def _agree(self, pushes: list[tuple[int, float]]) -> float:
-        """Measure the shards served here, then wait for the others; the seconds waited."""
-        for index, table in self._own.items():
-            table.measure(pushes, 0)
-            self._board.post(self._measured[index], self._round)
-        began = time.perf_counter()
-        for index, word in enumerate(self._measured):
-            self._board.wait(word, self._round, f"server-{index} to measure round {self._round}")
-        return time.perf_counter() - began
+    def _missing(self, shard: int) -> bool:
+        """Whether the shard's server is not there in this round."""
+        return not self._muster.serves(self._server(shard), self._round)
 
     def _take(self) -> None:
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._params[0])
 
     def finish(self) -> None:
-        """Leave; but serve this worker's shards while others still take rounds."""
-        board = self._board
-        board.post(self._arrived[self._post.index], GONE)
-        while any(board.words[word] != GONE for word in self._arrived):
-            self._round += 1
-            self._apply()  # not waiting for other shards: their servers may be gone for good
+        """Leave: those who still take rounds serve this worker's shards themselves."""
+        self._muster.finish(self._post.index)
 
     def close(self) -> None:
         self._take()
@@ -214,11 +254,12 @@ class SharedSync(Exchange):
         return [
             Hosted(
                 server=index,
-                holds=table.size * 4,
-                applied=rounds[self._applied[index]],
-                sent=table.size * 4 * self._post.workers * self._round,
-                received=table.size * 4 * self._post.workers * self._round,
-                update=self._update / len(self._own),
+                holds=(b - a) * 4,
+                applied=rounds[self._words.applied[index]],
+                sent=(b - a) * 4 * self._post.workers * self._round,
+                received=(b - a) * 4 * self._post.workers * self._round,
+                update=self._update / len(self._kept),
             )
-            for index, table in self._own.items()
+            for index, (a, b) in enumerate(self._post.shards)
+            if index in self._kept
         ]

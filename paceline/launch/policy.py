@@ -33,13 +33,13 @@ class Policy:
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in.
 
-    A worker that exchanges nothing with others goes on from its checkpoint, and one of a process
-    group gets what the others have. An evaluator needs nothing but the next snapshot.
+    A worker that exchanges nothing with others goes on from its checkpoint; any other goes on with
+    what the others have. An evaluator needs nothing but the next snapshot.
     """
     over_tcp = spec.kind.served and spec.transport == "tcp"
     if kind == "server":
         return over_tcp
     if kind == "evaluator":
         return True
-    by_itself = spec.kind.alone or spec.kind.samples == "leases"
-    return over_tcp or by_itself or in_a_group(spec)
+    over_shm = bool(spec.kind.transports) and spec.transport == "shm"
+    return over_tcp or over_shm or spec.kind.alone or in_a_group(spec)

@@ -8,7 +8,7 @@ from paceline.exchange.layout import Layout
 from paceline.launch.resolve import check_memory
 from paceline.server.shards import Sizes
 from paceline.transport import memory
-from paceline.transport.board import size_board
+from paceline.transport.board import Board, size_board
 
 SHARED = ("board", "params", "grads", "state", "journal")
 
@@ -18,6 +18,7 @@ class Segments:
 
     def __init__(self) -> None:
         self._fds: dict[str, int] = {}
+        self._words = 0  # on the board
 
     def fd(self, name: str) -> int:
         if name not in self._fds:
@@ -35,6 +36,11 @@ class Segments:
         memory.size_segment(self.fd("state"), need.state * size)
         memory.size_segment(self.fd("journal"), need.journal)
         size_board(self.fd("board"), need.board)
+        self._words = need.board
+
+    def board(self) -> Board:
+        """As workers see it. Let go of it soon: what is mapped is not freed."""
+        return Board(self.fd("board"), self._words, 0.0)
 
     def keep(self, server: int, sizes: Sizes) -> dict[str, int]:
         """Where a server keeps what its successor needs; made the first time."""

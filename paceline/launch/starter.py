@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.errors import RunFailed
 from paceline.exchange.layout import layout
+from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
 from paceline.launch.nursery import Nursery
 from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
@@ -52,6 +53,7 @@ class Starter:
         self._secret = auth.new_secret()
         self._identity: Identity | None = None
         self._segments = Segments()
+        self.burying = Burying(self._segments)
         self._shards: list[tuple[int, int]] = []
         self._lent: list[str] = []  # segments that workers are handed
 

@@ -42,6 +42,7 @@ SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
 LOG_LINES = 12
+AGAIN = "start the run again, or take it up with paceline resume if it has a checkpoint"
 
 
 class Supervisor:
@@ -176,6 +177,7 @@ class Supervisor:
             self._keeping.at_stop()
             self._say(self._crew.workers(), "stop")
         self._regrouping.turn()
+        self._starter.burying.turn()
         self._keeping.turn()
         if self._clock.now() >= self._next_sample:
             self._next_sample = self._clock.now() + SAMPLE_SECONDS
@@ -357,9 +359,12 @@ class Supervisor:
                 raise error
             if error is not None:
                 raise RunFailed(f"{culprit.role}: {error}")
-        inside = self._crew.inside(culprit)
+        raise self._death(culprit, culprit.end_in_words() + ".")
+
+    def _death(self, member: Member, how: str) -> RoleDied:
+        inside = self._crew.inside(member)
         also = f" with {' and '.join(inside)} inside it" if inside else ""
-        raise RoleDied(culprit.role + also, culprit.end_in_words() + ".", self._log_tail(culprit))
+        return RoleDied(member.role + also, how, self._log_tail(member))
 
     # Going on.
 
@@ -373,6 +378,9 @@ class Supervisor:
             return True
         if self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
             return False
+        if member.kind == "worker" and not self._starter.burying.lost(self._spec, member):
+            how = f"{member.end_in_words()}, and no other worker had the parameters; {AGAIN}."
+            raise self._death(member, how)
         again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
         self._forget(member)
@@ -393,6 +401,7 @@ class Supervisor:
         """A role in another life is up: it goes on where the others are."""
         assert self._facts is not None
         if member.kind == "worker":
+            self._starter.burying.back(member)
             self._harm.brief(member)
             self._starter.roster(self._spec, self._facts, member, self._source(member))
             self._keeping.welcome(member)

@@ -83,8 +83,18 @@ class Rule:
         """Each part with its rate: here the same for all."""
         return ((part, lr) for part in parts)
 
-    def measure(self, parts: Iterable[Part], t: int) -> None:
-        """What must be known of all parts before the first is changed: here nothing."""
+    def measure(
+        self,
+        parts: Iterable[Part],
+        t: int,
+        first: int = 0,
+        before: Callable[[Part], None] | None = None,
+    ) -> None:
+        """What must be known of all parts before the first is changed: here nothing.
+
+        Where this changes state, parts before `first` have been changed, and `before` is called
+        with each other.
+        """
 
     def step(self, new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:
         """Write `new` from `old` and `grad`; `at` is where they lie in this rule's range."""

@@ -22,7 +22,7 @@ norms, and then every chunk makes its step at its layer's rate, ηq.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -79,12 +79,23 @@ class Layerwise(Rule):
         rates = torch.where(known, self._trust(old_norm, other_norm), 1.0).mul_(lr).tolist()
         return ((part, rates[self._layer(part[3])]) for part in parts)
 
-    def measure(self, parts: Iterable[Part], t: int) -> None:
+    def measure(
+        self,
+        parts: Iterable[Part],
+        t: int,
+        first: int = 0,
+        before: Callable[[Part], None] | None = None,
+    ) -> None:
         """The first pass: squared norms of every layer, as far as it lies in this range."""
         norm = torch.linalg.vector_norm  # of a chunk it is exact enough; the sums are in float64
         found: list[Tensor] = []
         layers: list[int] = []
-        for _, old, grad, at in parts:
+        for number, part in enumerate(parts):
+            _, old, grad, at = part
+            if number >= first:
+                if before is not None:
+                    before(part)
+                self._prepare(grad, at)
             found += norm(old), norm(self._other(old, grad, at, t))
             layers.append(self._layer(at))
         self._own.zero_()
@@ -94,6 +105,9 @@ class Layerwise(Rule):
 
     def _layer(self, at: slice) -> int:
         return bisect_right(self._borders, at.start) - 1
+
+    def _prepare(self, grad: Tensor, at: slice) -> None:
+        """What the first pass changes of a rule's state: here nothing."""
 
     def _other(self, old: Tensor, grad: Tensor, at: slice, t: int) -> Tensor:
         """What the trust ratio sets the parameters' norm against."""
@@ -123,8 +137,10 @@ class Lamb(Layerwise, Adam):
 
     eps = 1e-6
 
-    def _other(self, old: Tensor, grad: Tensor, at: slice, t: int) -> Tensor:
+    def _prepare(self, grad: Tensor, at: slice) -> None:
         self._moments(grad, at)
+
+    def _other(self, old: Tensor, grad: Tensor, at: slice, t: int) -> Tensor:
         return self._direction(old, grad, at, t)
 
     def _trust(self, old: Tensor, other: Tensor) -> Tensor:

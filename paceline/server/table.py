@@ -7,7 +7,8 @@ none of them reads while it is written, a place of its own for each worker where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 
 import torch
 from torch import Tensor
@@ -45,6 +46,7 @@ class Table:
             scratch = torch.empty(min(CHUNK, max(1, self.size)))
             self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
         self._measured: list[Part] = []
+        self._measured_for = 0  # which version
         self.current = 0
         self.version = 0
 
@@ -62,10 +64,18 @@ class Table:
             if self._states is not None:
                 self._states[into].copy_(self._states[self.current])
 
-    def apply(self, pushes: Sequence[tuple[int, float]], lr: float, into: int) -> None:
+    def apply(
+        self,
+        pushes: Sequence[tuple[int, float]],
+        lr: float,
+        into: int,
+        first: int = 0,
+        before: Callable[[int], None] | None = None,
+    ) -> None:
         """One update by the mean of these workers' gradients, weighted by samples.
 
-        `pushes` are (worker, weight); a weight of 0 is no gradient at all.
+        `pushes` are (worker, weight); a weight of 0 is no gradient at all. Chunks before `first`
+        have the update already; `before` is called with each other before it is changed.
         """
         self.version += 1
         grads = self._weighed(pushes)
@@ -73,32 +83,52 @@ class Table:
             self.copy(into)
             self.current = into
             return
-        parts = self._measured or self._parts(grads, into)
+        measured = self._measured if self._measured_for == self.version else None
+        parts = measured[first:] if measured else self._parts(grads, into, first)
         if self._states is not None and into != self.current:
             self._states[into].copy_(self._states[self.current])
             self._rule.state = self._states[into]
-        self._rule.update(parts, lr, self.version)
+        self._rule.update(parts, lr, self.version, _numbered(before, first))
         self._measured = []
         self.current = into
 
-    def measure(self, pushes: Sequence[tuple[int, float]], into: int) -> None:
+    def measure(
+        self,
+        pushes: Sequence[tuple[int, float]],
+        into: int,
+        first: int = 0,
+        before: Callable[[int], None] | None = None,
+    ) -> None:
         """Only where shards cut the layers of a layer-wise rule: what `apply` will need of all.
 
-        Each of them is measured before any applies, with the same pushes.
+        Each of them is measured before any applies, with the same pushes. Chunks before `first`
+        have been, and `before` is called with each other.
         """
         if grads := self._weighed(pushes):
             self._measured = list(self._parts(grads, into))
-            self._rule.measure(self._measured, self.version + 1)
+            self._measured_for = self.version + 1
+            self._rule.measure(self._measured, self.version + 1, first, _numbered(before, first))
+
+    def changing(self, chunk: int) -> list[Tensor]:
+        """What an update changes of a chunk, where there is one place for all."""
+        return [self._slot_views[0][chunk], *self._rule.state[:, self._chunks[chunk]]]
+
+    @property
+    def chunks(self) -> int:
+        """How many there are."""
+        return len(self._chunks)
 
     def _weighed(self, pushes: Sequence[tuple[int, float]]) -> list[tuple[list[Tensor], float]]:
         return [(self._grad_views[worker], weight) for worker, weight in pushes if weight > 0]
 
-    def _parts(self, grads: list[tuple[list[Tensor], float]], into: int) -> Iterator[Part]:
+    def _parts(
+        self, grads: list[tuple[list[Tensor], float]], into: int, first: int = 0
+    ) -> Iterator[Part]:
         """Chunk by chunk; a rule that takes them one at a time finds each mean in the cache."""
         old, new = self._slot_views[self.current], self._slot_views[into]
-        for index, at in enumerate(self._chunks):
+        for index in range(first, len(self._chunks)):
             mean = grads[0][0][index] if len(grads) == 1 else self._mean(grads, index)
-            yield new[index], old[index], mean, at
+            yield new[index], old[index], mean, self._chunks[index]
 
     def _mean(self, grads: list[tuple[list[Tensor], float]], index: int) -> Tensor:
         """mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁), one pass a gradient."""
@@ -108,3 +138,11 @@ class Table:
             total += weight
             mean = torch.lerp(mean, views[index], weight / total, out=out)
         return mean
+
+
+def _numbered(before: Callable[[int], None] | None, first: int) -> Callable[[Part], None] | None:
+    """`before` told of a part, by the number of its chunk: parts come in order."""
+    if before is None:
+        return None
+    numbers = count(first)
+    return lambda _: before(next(numbers))

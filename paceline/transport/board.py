@@ -16,7 +16,7 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAIT, _WAKE, _ALL = 0, 1, 2**31 - 1
 _NAP = 0.05  # seconds between looks while asleep
+_LOOK = 0.002  # seconds between looks at more than a word
 WORD = 8
 GONE = 2**62  # a round nobody waits for: this worker has left
 
@@ -67,18 +68,24 @@ class Board:
             words[asleep] = 0
             self._syscall(_FUTEX, self._at(word), _WAKE, _ALL, None, None, 0)
 
-    def wait(self, word: int, least: int, what: str) -> None:
-        """Return once the word is at least `least`."""
+    def wait(
+        self, word: int, least: int, what: str, unless: Callable[[], bool] | None = None
+    ) -> bool:
+        """Return once the word is at least `least`; or `unless` something else: False."""
         words = self.words
         if words[word] >= least:
-            return
+            return True
+        if unless is not None and unless():
+            return False
         until = time.monotonic() + self._spin
         while time.monotonic() < until:
             if words[word] >= least:
-                return
+                return True
         deadline = until + PATIENCE
         nap = _Timespec(0, int(_NAP * 1e9))
         while (seen := words[word]) < least:
+            if unless is not None and unless():
+                return False
             if time.monotonic() > deadline:
                 raise PeerLost(f"no sign of {what} for {PATIENCE:.0f} s.")
             if _FUTEX is None:
@@ -88,6 +95,15 @@ class Board:
                     words[self._asleep + word] = 1
                 expected = ctypes.c_uint32(seen & 0xFFFFFFFF)
                 self._syscall(_FUTEX, self._at(word), _WAIT, expected, ctypes.byref(nap), None, 0)
+        return True
+
+    def until(self, true: Callable[[], bool], what: str) -> None:
+        """Return once something is true that no single word tells: for waits that are rare."""
+        deadline = time.monotonic() + PATIENCE
+        while not true():
+            if time.monotonic() > deadline:
+                raise PeerLost(f"no sign of {what} for {PATIENCE:.0f} s.")
+            time.sleep(_LOOK)
 
     @contextmanager
     def owning(self, shard: int) -> Iterator[None]:

@@ -99,7 +99,8 @@ class World:
         post = replace(self._post, index=worker, life=self.lives[worker])
         exchange, replica = SharedAsync(post), Replica(Row())
         exchange.start(replica)
-        exchange._log._words = Words(exchange._log._words, self.fate)  # type: ignore[assignment]
+        words = Words(exchange._log._words, self.fate)
+        exchange._log._words = exchange._log._journal._words = words  # type: ignore[assignment]
         step = exchange._rule.step
 
         def mortal(new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:

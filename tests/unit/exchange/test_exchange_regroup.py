@@ -200,7 +200,7 @@ class Worker(threading.Thread):
         post = Post(**fields, hyper=Hyper(), park=self._hub.park(self.index))
         if not self._averaged:
             return AllReduce(post, summed=True)
-        return LocalSgd(Local(post), AllReduce(post, summed=False, every=EVERY), EVERY, 1.0)
+        return LocalSgd(Local(post), AllReduce(post, summed=False), EVERY, 1.0)
 
     def _train(self) -> None:
         replica = Replica(self.model)

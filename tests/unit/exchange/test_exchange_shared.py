@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import cut
 from paceline.spec import RunSpec
 from paceline.transport import memory
-from paceline.transport.board import size_board
+from paceline.transport.board import Board, size_board
 
 pytestmark = [
     pytest.mark.timeout(30),
@@ -92,7 +93,8 @@ class Place:
                 journal=journal,
                 bound=self.spec.bound or 0,
                 backup=self.spec.backup,
-                balance=SIZE * self.workers if self.spec.balance else 0,
+                whole=SIZE * self.workers,
+                balance=self.spec.balance,
                 damp_stale=self.spec.damp_stale,
             )
             for index in range(self.workers)
@@ -101,6 +103,20 @@ class Place:
     def close(self) -> None:
         for fd in self._fds:
             os.close(fd)
+
+
+@pytest.fixture(autouse=True)
+def _threads_own_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel's record locks are between processes; here workers are threads of one."""
+    locks: dict[int, threading.Lock] = {}
+    between_processes = Board.owning
+
+    @contextmanager
+    def owning(self: Board, shard: int) -> Iterator[None]:
+        with locks.setdefault(shard, threading.Lock()), between_processes(self, shard):
+            yield
+
+    monkeypatch.setattr(Board, "owning", owning)
 
 
 @pytest.fixture

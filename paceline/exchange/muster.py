@@ -1,0 +1,191 @@
+"""Who takes part in which round over shared memory, whoever dies and comes back meanwhile.
+
+Words on the board and what follows from them: no torch here, the supervisor reads this too.
+
+    worker       begin a round ─► name it ─► arrive ─► wait for all ─► turnout ─► …
+    in a new life      ask ─► somebody begins round r and lets it in ─► it takes part from r + 1 on
+    supervisor   bury the dead: nobody waits for it any more
+
+A worker names a round once its gradient for it is whole; whoever has named it took part, even if
+it died right after. All who close a round have waited for everybody to arrive or to be buried, and
+a word that names a round stays until two rounds later, so all of them come to the same turnout,
+whatever moment a death falls on.
+
+Whoever begins round r lets in those who ask, before it arrives there itself: everybody who closes
+round r + 1 has seen that, and waits for the newcomer. It does not matter who lets it in, and if
+more than one does, they write the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from paceline.errors import PeerLost
+from paceline.transport.board import GONE, Board
+
+NAMED, TOLD, RATE, SECONDS, INVITED = range(5)  # of a worker in a round
+SLOT = 5
+ASKED, STOP, KEEP = 4, 1, 2  # told is weight · ASKED, and what was asked
+
+
+class Turnout(NamedTuple):
+    """Who took part in a round, with the samples behind each gradient, and what they brought."""
+
+    pushes: list[tuple[int, float]]
+    seconds: list[float]  # that each computed
+    rate: float
+    stop: bool  # one of them was asked to end
+    keep: bool  # all of them were asked for a checkpoint
+    invited: list[int]  # take part in the next round for the first time in this life
+
+    def members(self) -> list[int]:
+        """Who shares the next round's batch."""
+        return sorted({worker for worker, _ in self.pushes} | set(self.invited))
+
+
+class Muster:
+    """On the board it has from `first` on: arrived, asks, finished and cost a worker; given; and
+    for even and for odd rounds a slot of five words a worker.
+
+    A worker that has left or is buried has arrived at GONE. Even and odd rounds are apart because
+    whoever is ahead writes one while others still read the other; nobody is two rounds ahead.
+    """
+
+    def __init__(self, board: Board, first: int, workers: int) -> None:
+        self._board = board
+        self._words, self._reals = board.words, board.reals
+        self._arrived = range(first, first + workers)
+        self._asks = range(self._arrived.stop, self._arrived.stop + workers)
+        self._finished = range(self._asks.stop, self._asks.stop + workers)
+        self._costs = range(self._finished.stop, self._finished.stop + workers)
+        self._given = self._costs.stop
+        slots = range(self._given + 1, first + self.words(workers), SLOT)
+        self._slots = slots[:workers], slots[workers:]
+
+    @staticmethod
+    def words(workers: int) -> int:
+        """How many of the board it takes."""
+        return (4 + 2 * SLOT) * workers + 1
+
+    # A round.
+
+    def begin(self, now: int) -> None:
+        """Let in those who ask, for the round after this one. Then the caller arrives in it."""
+        words = self._words
+        for worker, asks in enumerate(self._asks):
+            if words[asks] and words[self._arrived[worker]] == GONE:
+                words[self._slots[now % 2][worker] + INVITED] = now
+                words[self._arrived[worker]] = now
+
+    def arrive(
+        self,
+        worker: int,
+        now: int,
+        weight: int,
+        rate: float,
+        *,
+        seconds: float = 0.0,
+        stopping: bool = False,
+        keeping: bool = False,
+    ) -> None:
+        """The worker's gradient is where others can read it."""
+        at = self._slots[now % 2][worker]
+        self._words[at + TOLD] = weight * ASKED + stopping * STOP + keeping * KEEP
+        self._reals[at + RATE] = rate
+        self._reals[at + SECONDS] = seconds
+        self._words[at + NAMED] = now  # last: what is named is whole
+        self._board.post(self._arrived[worker], now)
+
+    def complete(self, now: int) -> bool:
+        """Whether all have arrived in this round, or left."""
+        words = self._words
+        return all(words[word] >= now for word in self._arrived)
+
+    def wait(self, now: int) -> None:
+        """Until it is complete."""
+        for worker, word in enumerate(self._arrived):
+            self._board.wait(word, now, f"worker-{worker} in round {now}")
+
+    def turnout(self, now: int) -> Turnout:
+        """Of a round that is complete: the same for all who ask."""
+        words, reals, slots = self._words, self._reals, self._slots[now % 2]
+        took = [(worker, at) for worker, at in enumerate(slots) if words[at + NAMED] == now]
+        told = [words[at + TOLD] for _, at in took]
+        return Turnout(
+            pushes=[(took[n][0], float(word // ASKED)) for n, word in enumerate(told)],
+            seconds=[reals[at + SECONDS] for _, at in took],
+            rate=reals[took[0][1] + RATE] if took else 0.0,
+            stop=any(word & STOP for word in told),
+            keep=all(word & KEEP for word in told),
+            invited=[worker for worker, at in enumerate(slots) if words[at + INVITED] == now],
+        )
+
+    def serves(self, worker: int, now: int) -> bool:
+        """Whether a worker is there to serve what is its own in a round that is complete.
+
+        Who took part and is let in again in the same round has died in between.
+        """
+        words, at = self._words, self._slots[now % 2][worker]
+        alive = words[self._arrived[worker]] != GONE and words[at + INVITED] != now
+        return alive and words[at + NAMED] == now
+
+    def finish(self, worker: int) -> None:
+        """The worker takes part in no more rounds."""
+        self._words[self._finished[worker]] = 1
+        self._board.post(self._arrived[worker], GONE)
+
+    # Coming back.
+
+    def ask(self, worker: int) -> int | None:
+        """Be let in: after which round; None if there is nothing left to take part in."""
+        words, mine = self._words, self._arrived[worker]
+        words[self._asks[worker]] = 1
+        self._board.until(
+            lambda: words[mine] != GONE or self.over(), f"anybody to let worker-{worker} in"
+        )
+        words[self._asks[worker]] = 0
+        return None if words[mine] == GONE else int(words[mine])
+
+    def give(self, now: int, costs: list[float]) -> None:
+        """Whoever was let in in this round has all it needs; `costs` are the workers', or 0."""
+        for word, cost in zip(self._costs, costs, strict=True):
+            self._reals[word] = cost
+        self._board.post(self._given, now)
+
+    def given(self, now: int) -> bool:
+        return bool(self._words[self._given] >= now)
+
+    def await_given(self, worker: int, now: int) -> None:
+        """Until what this worker needs was given; PeerLost if nobody is left to give it."""
+        others = [word for w, word in enumerate(self._arrived) if w != worker]
+
+        def nobody() -> bool:
+            return all(self._words[word] == GONE for word in others)
+
+        self._board.until(lambda: self.given(now) or nobody(), f"the parameters of round {now}")
+        if not self.given(now):  # whoever has left gave before
+            raise PeerLost(f"everybody who had the parameters of round {now} is gone.")
+
+    def costs(self) -> list[float]:
+        """What was given."""
+        return [self._reals[word] for word in self._costs]
+
+    def over(self) -> bool:
+        """Whether nobody takes part any more, since some have finished."""
+        words = self._words
+        gone = all(words[word] == GONE for word in self._arrived)
+        return gone and any(words[word] for word in self._finished)
+
+    # Of the supervisor.
+
+    def bury(self, worker: int) -> None:
+        """The worker is dead, and nobody waits for it. Twice is as good as once."""
+        self._words[self._asks[worker]] = 0
+        if self._words[self._arrived[worker]] != GONE:
+            self._board.post(self._arrived[worker], GONE)
+
+    def anybody(self) -> bool:
+        """Whether somebody is left who has the parameters."""
+        words = self._words
+        takes_part = any(words[word] != GONE for word in self._arrived)
+        return takes_part or any(words[word] for word in self._finished)
