@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from paceline.errors import PeerLost
 from paceline.transport.board import GONE, Board
 
 NAMED, TOLD, RATE, SECONDS, INVITED = range(5)  # of a worker in a round
@@ -155,16 +154,15 @@ class Muster:
     def given(self, now: int) -> bool:
         return bool(self._words[self._given] >= now)
 
-    def await_given(self, worker: int, now: int) -> None:
-        """Until what this worker needs was given; PeerLost if nobody is left to give it."""
-        others = [word for w, word in enumerate(self._arrived) if w != worker]
+    def await_given(self, now: int) -> bool:
+        """Wait for what whoever was let in needs: whether it was given, or nobody is left to."""
+        self.wait(now)
 
         def nobody() -> bool:
-            return all(self._words[word] == GONE for word in others)
+            return not any(self.serves(other, now) for other in range(len(self._arrived)))
 
         self._board.until(lambda: self.given(now) or nobody(), f"the parameters of round {now}")
-        if not self.given(now):  # whoever has left gave before
-            raise PeerLost(f"everybody who had the parameters of round {now} is gone.")
+        return self.given(now)  # whoever has left gave before
 
     def costs(self) -> list[float]:
         """What was given."""

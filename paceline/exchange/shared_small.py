@@ -20,6 +20,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from paceline.errors import PeerLost
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
@@ -79,7 +80,8 @@ class SharedSmall(Exchange):
             self.over, joined = True, int(self._board.words[self._final])
             self._flat.copy_(self._shared)
         else:
-            muster.await_given(mine, joined)
+            if not muster.await_given(joined):
+                raise PeerLost(f"everybody who had the parameters of round {joined} is gone.")
             self._flat.copy_(self._left)
             if self._post.state is not None:
                 self._rule.state.copy_(self._post.state)

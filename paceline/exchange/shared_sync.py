@@ -95,8 +95,8 @@ class SharedSync(Exchange):
 
     def _come_back(self) -> None:
         """Go on after the round in which the others let this worker in."""
-        muster, mine = self._muster, self._post.index
-        joined = muster.ask(mine)
+        muster = self._muster
+        joined = muster.ask(self._post.index)
         if joined is None:
             self.over = True
             joined = max(self._board.words[word] for word in self._words.applied)
@@ -105,8 +105,8 @@ class SharedSync(Exchange):
             turnout = muster.turnout(joined)
             self._round = joined
             self._serve(turnout, lambda: 0.0, own=())
-            if self._post.balance:
-                muster.await_given(mine, joined)
+            if self._post.balance:  # if nobody is left, there is nobody to agree with
+                muster.await_given(joined)
             self.over, self.share = turnout.stop, self._dealing.join(turnout, muster.costs())
         self._round = self.round = self.taken = joined
 

@@ -7,6 +7,7 @@ and who dies, is for a random generator to say. So a seed is an order of everyth
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from paceline.errors import PeerLost
 from paceline.exchange import shared_backup, shared_small, shared_sync
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.layout import ROLL, layout, roll
@@ -200,7 +202,7 @@ class Stage:
             try:
                 if not actor.struck:
                     play()
-            except Dead:
+            except (Dead, PeerLost):  # whoever has lost all others is started again, too
                 pass
             except BaseException as wrong:  # noqa: BLE001  told by the one who watches
                 actor.wrong = wrong
@@ -285,7 +287,10 @@ class Stage:
         begin, end = share
         if begin < end:
             replica.parameters[0].grad = self.gradient(share)
-        return exchange.step(Gradient(end - begin, self.whole, float(self.whole), False), lambda: 0)
+        seconds = (end - begin) * self._random.uniform(50, 400)  # nothing beside it takes long
+        began = time.monotonic() - seconds
+        gradient = Gradient(end - begin, self.whole, float(self.whole), False, began=began)
+        return exchange.step(gradient, lambda: 0.0)
 
     def gradient(self, share: tuple[int, int]) -> Tensor:
         """Such that each sample of a round adds 1 to its number, by plain descent."""

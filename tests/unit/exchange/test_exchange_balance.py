@@ -197,3 +197,30 @@ def test_a_short_last_batch_says_nothing() -> None:
     for _ in range(50):
         balance.after({0: Pace(3, 9.0), 1: Pace(1, 0.001)}, [0, 1])
     assert balance.shares == shares
+
+
+@given(workers=st.integers(2, 5), more=st.integers(0, 60), data=st.data())
+def test_whoever_joins_deals_as_the_others_do(workers: int, more: int, data: st.DataObject) -> None:
+    """It learns what is known of everybody's speed, and nothing else."""
+    whole, seconds_ = workers + more, st.floats(0.001, 10)
+    old = Balance(whole, range(workers))
+
+    def sound() -> dict[int, Pace]:
+        return {
+            worker: Pace(end - begin, data.draw(seconds_))
+            for worker, (begin, end) in old.shares.items()
+        }
+
+    for _ in range(data.draw(st.integers(0, 8))):
+        old.after(sound(), range(workers))
+    if data.draw(st.booleans()):  # it was gone for a while, or came back within its last round
+        old.after(sound(), range(workers - 1))
+    old.after(sound(), range(workers), new=[workers - 1])
+    new = Balance(whole, range(workers))
+    new.join(old.known, range(workers))
+    for _ in range(data.draw(st.integers(0, 20))):
+        assert new.shares == old.shares
+        said = sound()
+        old.after(said, range(workers))
+        new.after(said, range(workers))
+    assert new.shares == old.shares
