@@ -163,7 +163,7 @@ def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
     """In a group, until all are done: one that dies before that gets its parameters from others."""
     if not in_a_group(spec):
         return
-    while (said := control.wait("regroup", "end", seconds=PARTING_SECONDS))["kind"] != "end":
+    while (said := control.wait("end", "regroup", seconds=PARTING_SECONDS))["kind"] != "end":
         if said["generation"] == exchange.generation:
             exchange.regroup()
 
