@@ -25,10 +25,9 @@ from torch import Tensor
 from paceline.errors import PeerLost
 from paceline.exchange.balance import Balance, Pace
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
-from paceline.exchange.group import FORMING, Group
+from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
-from paceline.transport.sockets import PATIENCE
 from paceline.types import NOTHING, Parked, Plan
 
 ASKED = 3  # floats: to stop, for a checkpoint, to leave
@@ -170,17 +169,16 @@ class AllReduce(Exchange):
 
     def _formed(self, plan: Plan) -> Group:
         post = self._post
-        seconds = FORMING if post.park is not None else PATIENCE  # a first attempt that is the last
-        return Group(plan, post.index, self._replica.device, post.cores, seconds)
+        return Group(plan, post.index, self._replica.device, post.cores, post.muster)
 
     def _can_meet(self) -> bool:
         """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
         self._tries += 1
-        return self._post.park is not None and self._tries < TRIES
+        return self._post.muster is not None and self._tries < TRIES
 
     def _plan(self, left: bool) -> Plan:
-        assert self._post.park is not None
-        return self._post.park(
+        assert self._post.muster is not None
+        return self._post.muster.park(
             Parked(generation=self.generation, version=self._version, left=left, over=self.over)
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from paceline.server.rules import Hyper
 from paceline.server.shards import BLOCK
@@ -132,6 +132,18 @@ class Hosted:
     update: float = 0.0
 
 
+class Muster(Protocol):
+    """The supervisor's word on who forms a process group."""
+
+    def park(self, parked: Parked) -> Plan:
+        """Wait to be told of the next one."""
+        ...
+
+    def called(self, generation: int) -> bool:
+        """Whether its members were asked to leave it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
     """Where one worker stands: everything a strategy needs to know to start."""
@@ -162,4 +174,4 @@ class Post:
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
-    park: Callable[[Parked], Plan] | None = None  # ask for a group; None: there is but the first
+    muster: Muster | None = None  # where to ask for a group; None: there is but the first

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -19,10 +20,12 @@ from torch import Tensor
 from torch._C import _distributed_c10d as c10d
 
 from paceline.errors import PeerLost
+from paceline.exchange.base import Muster
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Plan
 
 FORMING = 3.0  # seconds: when a plan is told all are there, or dead
+LOOK = 0.002  # seconds between looks at who is there
 
 Given = TypeVar("Given")
 
@@ -36,15 +39,15 @@ class Group:
         index: int,
         device: torch.device,
         cores: tuple[int, ...],
-        seconds: float,
+        muster: Muster | None,
     ) -> None:
-        """Met within so many seconds, or PeerLost."""
+        """All met, or PeerLost; in seconds if there is a muster to ask for another group."""
         self.members = plan.members
         self.size = len(plan.members)
         self._backend: Any = None
         if self.size > 1:
             with floating(cores):
-                self._backend = _guarded(lambda: _formed(plan, index, device, seconds))
+                self._backend = _guarded(lambda: _formed(plan, index, device, muster))
 
     def begin(self, values: Tensor) -> Any:
         """Begin to add up everybody's values, in place."""
@@ -84,8 +87,9 @@ class Group:
             backend.abort()
 
 
-def _formed(plan: Plan, index: int, device: torch.device, seconds: float) -> Any:
+def _formed(plan: Plan, index: int, device: torch.device, muster: Muster | None) -> Any:
     """A backend by itself, not torch's one default group: there may be many in a life."""
+    seconds = PATIENCE if muster is None else FORMING
     host, _, port = plan.meeting.rpartition(":")
     try:  # torch would try again and again; but the store was there before the plan was
         socket.create_connection((host, int(port)), timeout=seconds).close()
@@ -93,6 +97,8 @@ def _formed(plan: Plan, index: int, device: torch.device, seconds: float) -> Any
         raise PeerLost(f"nobody is at {plan.meeting}: {wrong.strerror or wrong}.") from wrong
     store = c10d.TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=seconds))
     rank, size = plan.members.index(index), len(plan.members)
+    if muster is not None:
+        _gather(store, plan, rank, muster)
     if device.type == "cuda":
         options = c10d.ProcessGroupNCCL.Options()
         options._timeout = timedelta(seconds=PATIENCE)
@@ -100,6 +106,17 @@ def _formed(plan: Plan, index: int, device: torch.device, seconds: float) -> Any
     made = c10d.ProcessGroupGloo(store, rank, size, timedelta(seconds=seconds))
     made._set_default_timeout(timedelta(seconds=PATIENCE))  # others may compute for long
     return made
+
+
+def _gather(store: c10d.TCPStore, plan: Plan, rank: int, muster: Muster) -> None:
+    """Wait until all are at the store. Torch would wait even for one that is known to be dead."""
+    over = time.monotonic() + FORMING
+    store.set(f"here-{rank}", "")
+    everyone = [f"here-{other}" for other in range(len(plan.members))]
+    while not store.check(everyone):
+        if muster.called(plan.generation) or time.monotonic() > over:
+            raise PeerLost("not all have come to the all-reduce.")
+        time.sleep(LOOK)
 
 
 def _guarded(act: Callable[[], Given]) -> Given:

@@ -3,6 +3,8 @@
     a member loses a peer ─► parks ─► once all have, or are gone ─► plan: those that are left
     a worker comes back   ─► parks ─► members are called ─► they park after a round ─► plan: all
 
+Members are called after a death, too: most find out by themselves, but not those at rest, nor those
+who wait for the dead one to form a group.
 A group cannot be repaired, so each plan is a new generation of it. Whoever has taken its last step
 stays a member: it may be the only one that has the parameters.
 """
@@ -24,6 +26,7 @@ class Muster:
         self._joining: dict[int, Parked] = {}  # workers that were in none yet
         self._resting: set[int] = set()  # members that have taken their last step
         self._called: set[int] = set()  # members that were asked to leave this generation
+        self._broken = False  # whether a member of this generation is gone
 
     def parked(self, worker: int, said: Parked) -> None:
         """A worker waits for a plan."""
@@ -38,6 +41,7 @@ class Muster:
 
     def gone(self, worker: int) -> None:
         """A worker's life is over."""
+        self._broken = self._broken or worker in self._members
         for some in (self._members, self._resting, self._called):
             some.discard(worker)
         for those in (self._parked, self._joining):
@@ -58,7 +62,7 @@ class Muster:
     def calls(self) -> list[int]:
         """Members to be asked, once, to leave this generation."""
         wanted: set[int] = set()
-        if self._joining:
+        if self._joining or self._broken:
             wanted = self._members
         elif self._parked:  # whoever still trains finds out by itself
             wanted = self._members & self._resting
@@ -78,7 +82,8 @@ class Muster:
         source = min(there, key=lambda worker: (-there[worker].version, worker))
         members = tuple(sorted(there))
         self.generation += 1
-        self._members, self._parked, self._called = set(members), {}, set()
+        self._members, self._parked = set(members), {}
+        self._called, self._broken = set(), False
         return Plan(
             generation=self.generation,
             members=members,

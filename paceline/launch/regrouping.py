@@ -41,6 +41,12 @@ class Regrouping:
         if self._muster is not None and member.kind == "worker":
             self._muster.gone(member.index)
 
+    def end(self) -> None:
+        """All are done: nobody needs what another has."""
+        self._muster = None
+        for member in self._crew.workers():
+            member.control.send("end")
+
     def turn(self) -> None:
         """Say what is due to be said."""
         muster = self._muster

@@ -131,7 +131,7 @@ class Supervisor:
         self._parting = True
         self._say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
-        self._say(crew.workers(), "end")
+        self._regrouping.end()
         self._say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
 

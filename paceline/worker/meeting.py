@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch._C._distributed_c10d import TCPStore
 
-from paceline.exchange.base import Post
+from paceline.exchange.base import Muster, Post
 from paceline.exchange.layout import in_a_group, layout
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
@@ -19,6 +19,8 @@ from paceline.transport import memory
 from paceline.transport.control import Control
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Parked, Plan, record
+
+PLAN_SECONDS = 24 * 3600.0  # one of the others may be in a long step; its death ends the wait
 
 
 class Meeting:
@@ -52,7 +54,7 @@ class Meeting:
         self._open()
         self._control.send("parked", **record(replace(parked, meeting=self.address)))
         while True:
-            told = self._control.wait("plan", seconds=PATIENCE)
+            told = self._control.wait("plan", seconds=PLAN_SECONDS)
             del told["kind"]
             plan = Plan.of(told)
             if plan.generation <= parked.generation:
@@ -60,6 +62,11 @@ class Meeting:
             if plan.source != self._index:
                 self._store = None
             return plan
+
+    def called(self, generation: int) -> bool:
+        """Whether the members of this group were asked to leave it."""
+        call = self._control.take("regroup")
+        return call is not None and call["generation"] == generation
 
     def close(self) -> None:
         self._store = None
@@ -73,7 +80,7 @@ def post_from(
     size: int,
     apply: Callable[[], None] | None = None,
     life: int = 0,
-    park: Callable[[Parked], Plan] | None = None,
+    muster: Muster | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
     need = layout(spec, size, len(roster["shards"]), 0)
@@ -109,5 +116,5 @@ def post_from(
         damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,
-        park=park,
+        muster=muster,
     )

@@ -70,7 +70,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, None, assignment["life"], meeting.park)
+    post = post_from(roster, spec, index, fds, replica.size, None, assignment["life"], meeting)
     exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()
@@ -163,7 +163,7 @@ def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
     """In a group, until all are done: one that dies before that gets its parameters from others."""
     if not in_a_group(spec):
         return
-    while (said := control.wait("regroup", "end", seconds=PARTING_SECONDS))["kind"] != "end":
+    while (said := control.wait("end", "regroup", seconds=PARTING_SECONDS))["kind"] != "end":
         if said["generation"] == exchange.generation:
             exchange.regroup()
 

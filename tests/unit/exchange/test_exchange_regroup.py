@@ -4,7 +4,6 @@ workers, and a group that breaks where it is told to."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,16 +113,26 @@ class Hub:
             self.called.discard(worker)
             return called
 
-    def park(self, worker: int) -> Callable[[Parked], Plan]:
-        def park(said: Parked) -> Plan:
-            with self.lock:
-                self.muster.parked(worker, said)
-                self.decide()
-                told = self.lock.wait_for(lambda: self.plans.pop(worker, None), PATIENCE)
-                assert told, "no plan"
-                return told
 
-        return park
+@dataclass
+class Asking:
+    """One worker's end of the hub, as the exchange sees it."""
+
+    hub: Hub
+    worker: int
+
+    def park(self, parked: Parked) -> Plan:
+        hub = self.hub
+        with hub.lock:
+            hub.muster.parked(self.worker, parked)
+            hub.called.discard(self.worker)
+            hub.decide()
+            told = hub.lock.wait_for(lambda: hub.plans.pop(self.worker, None), PATIENCE)
+            assert told, "no plan"
+            return told
+
+    def called(self, generation: int) -> bool:
+        return False
 
 
 def fake_group(hub: Hub) -> type:
@@ -197,7 +206,7 @@ class Worker(threading.Thread):
 
     def _made(self) -> Exchange:
         fields: dict[str, Any] = {"index": self.index, "workers": WORKERS, "rule": "sgd"}
-        post = Post(**fields, hyper=Hyper(), park=self._hub.park(self.index))
+        post = Post(**fields, hyper=Hyper(), muster=Asking(self._hub, self.index))
         if not self._averaged:
             return AllReduce(post, summed=True)
         return LocalSgd(Local(post), AllReduce(post, summed=False), EVERY, 1.0)
