@@ -15,8 +15,10 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/paceline demo
 
+# Faults are timed, so their tests have the machine to themselves.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit tests/contract tests/docs
+	$(BIN)/python -m pytest tests/faults tests/parallel
 
 lint: setup
 	$(BIN)/ruff check .
