@@ -211,13 +211,7 @@ class Supervisor:
     def _on(self, member: Member, message: Message) -> None:
         match message.pop("kind"):
             case "ready":
-                member.state = "ready"
-                member.device = message.get("device", "")
-                member.address = message.get("address", "")
-                if "facts" in message:
-                    member.facts = Facts(**message["facts"])
-                if member.life:
-                    self._welcome(member)
+                self._on_ready(member, message)
             case "progress":
                 member.progress = Progress(**message)
                 self._observer.progress(member.role, member.progress)
@@ -232,11 +226,7 @@ class Supervisor:
             case "kept" | "unkept":
                 self._keeping.hear(member, message)
             case "trained":
-                member.state = "trained"
-                # The server that it told so itself may be gone since.
-                self._say(self._crew.servers(), "left", worker=member.index)
-                if self._parting:  # it was started again meanwhile
-                    member.control.send("part")
+                self._on_trained(member)
             case "injected":
                 self._harm.did(message["number"])
             case "done":
@@ -244,6 +234,22 @@ class Supervisor:
                 member.report |= message
             case "failed":
                 member.failure = (message["error"], message["message"])
+
+    def _on_ready(self, member: Member, message: Message) -> None:
+        member.state = "ready"
+        member.device = message.get("device", "")
+        member.address = message.get("address", "")
+        if "facts" in message:
+            member.facts = Facts(**message["facts"])
+        if member.life:
+            self._welcome(member)
+
+    def _on_trained(self, member: Member) -> None:
+        member.state = "trained"
+        # The server that it told so itself may be gone since.
+        self._say(self._crew.servers(), "left", worker=member.index)
+        if self._parting:  # it was started again meanwhile
+            member.control.send("part")
 
     def _on_lease(self, member: Member, done: int) -> None:
         lease = None
