@@ -15,10 +15,9 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/paceline demo
 
-# Faults are timed, so their tests have the machine to themselves.
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/unit tests/contract tests/docs
-	$(BIN)/python -m pytest tests/faults tests/parallel
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone'
+	$(BIN)/python -m pytest -m alone
 
 lint: setup
 	$(BIN)/ruff check .

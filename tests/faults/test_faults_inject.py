@@ -30,7 +30,7 @@ for _ in range(60):
     optimizer.step()
 """
 
-pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
 
 
 def train(runs: Path, crew: str, *inject: str, **more: Any) -> paceline.Run:

@@ -17,7 +17,7 @@ import paceline
 from paceline.errors import RoleDied, RunFailed
 from paceline.store.listing import list_runs
 
-pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
 
 LONG = (
     *("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end"),

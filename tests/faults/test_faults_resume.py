@@ -94,6 +94,7 @@ def killed(command: Any, folder: Path, eventually: Callable[..., Any]) -> RunFol
     return RunFolder(folder)
 
 
+@pytest.mark.timeout(120, method="signal")
 def test_killed_and_resumed_is_never_killed(
     cli: Any, eventually: Callable[..., Any], whole: Whole
 ) -> None:
