@@ -84,7 +84,8 @@ class Served(Exchange):
         # that have it know it by its name.
         self._sequence = self.taken = max(used) if self._in_rounds else min(used)
         self._own_round = self.share[0] if self.share else 0
-        self.round = max(self._versions.values())
+        if self._in_rounds:  # otherwise versions count everybody's pushes, and say nothing of ours
+            self.round = max(self._versions.values())
 
     def _views(self, place: Tensor) -> list[list[memoryview]]:
         views: list[list[memoryview]] = [[] for _ in self._post.shards]

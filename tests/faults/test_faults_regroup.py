@@ -75,7 +75,7 @@ def test_a_killed_worker_comes_back(crew: dict[str, Any], role: str, runs: Path)
     assert read_steps(run.folder.steps_path(role))["step"][-1] == EPOCHS * SAMPLES // 20
 
 
-@pytest.mark.parametrize("step", [1, 2, 199, 200])
+@pytest.mark.parametrize("step", [1, 200])
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_at_the_first_step_and_at_the_last(step: int, role: str, runs: Path) -> None:
     all_counted(train(runs, TWO, f"kill:{role}@step={step}"))
@@ -135,7 +135,7 @@ def kill_next_life(runs: Path, role: str, after: float) -> Callable[[dict[str, i
     return act
 
 
-@pytest.mark.parametrize("after", [0.0, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("after", [0.0, 0.15, 0.3])
 def test_the_one_that_comes_back_is_killed_again(after: float, runs: Path) -> None:
     with harm(runs, kill_next_life(runs, "worker-1", after)):
         run = train(runs, TWO, epochs=20)
@@ -143,7 +143,7 @@ def test_the_one_that_comes_back_is_killed_again(after: float, runs: Path) -> No
     assert len(told(run, "died")) == 2
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_several_die_at_any_moment(seed: int, runs: Path) -> None:
     chance = Random(seed)
 
