@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,9 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 # What is left.
 
 
-def left_behind(shm_before: set[Path]) -> list[str]:
-    """What a run should have taken with it."""
-    return leftovers(MARK) + [str(path) for path in set(SHM.iterdir()) - shm_before]
+def found_now() -> Counter[str]:
+    """Processes and segments of runs, and all files in /dev/shm."""
+    return Counter(leftovers(MARK) + [str(path) for path in SHM.iterdir()])
 
 
 @pytest.fixture(autouse=True)
@@ -47,11 +48,11 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("parallel") is None or not PROC.is_dir():
         yield
         return
-    before = set(SHM.iterdir())
+    before = found_now()  # a test of smaller parts may have made segments in this process
     yield
     with contextlib.suppress(AssertionError):
-        eventually(lambda: not left_behind(before), 3)
-    left = left_behind(before)
+        eventually(lambda: not found_now() - before, 3)
+    left = found_now() - before
     for pid in set(processes(MARK)) - kept_nurseries():  # let no later test pay for it
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -27,8 +27,10 @@ class Dealing:
         """This worker's share after a round; None: as before."""
         members = turnout.members()
         if self._balance is None:
-            changed, self._members = members != self._members, members
-            return self._even() if changed else None
+            if members == self._members:
+                return None
+            self._members = members
+            return self._even()
         before = self._balance.shares.get(self._index)
         paces = {
             worker: Pace(int(weight), seconds)

@@ -23,12 +23,12 @@ class Journal:
         self._words = words
         self._at = at
         self._rows = rows
+        self._views: dict[tuple[int, int, int], list[Tensor]] = {}
 
     def begin(self, shard: int, version: int, chunk: int, values: Sequence[Tensor]) -> None:
         """These tensors, which are a chunk, are about to be changed to this version."""
-        # Two rows: while this is written, the one before may be the one that counts.
-        for row, tensor in zip(self.row(shard, chunk), values, strict=False):
-            row[: len(tensor)].copy_(tensor)
+        for place, tensor in zip(self._places(shard, chunk, values), values, strict=True):
+            place.copy_(tensor)
         self._words[self._at[shard]] = version << CHUNK_BITS | chunk
 
     def begun(self, shard: int, version: int) -> int | None:
@@ -36,14 +36,20 @@ class Journal:
         begun = self._words[self._at[shard]]
         return begun & (1 << CHUNK_BITS) - 1 if begun >> CHUNK_BITS == version else None
 
-    def row(self, shard: int, chunk: int) -> Tensor:
-        """What was kept of the chunk that was begun last: [tensors, floats]."""
-        return self._rows[shard, chunk % 2]
-
     def restore(self, shard: int, chunk: int, values: Sequence[Tensor]) -> None:
         """Put the chunk that was begun last back. Twice is as good as once."""
-        for row, tensor in zip(self.row(shard, chunk), values, strict=False):
-            tensor.copy_(row[: len(tensor)])
+        for place, tensor in zip(self._places(shard, chunk, values), values, strict=True):
+            tensor.copy_(place)
+
+    def _places(self, shard: int, chunk: int, values: Sequence[Tensor]) -> list[Tensor]:
+        """Where these are kept. Views are made once: with a small model they cost the most."""
+        # Two rows: while one is written, the other may be the one that counts.
+        key = shard, chunk % 2, len(values[0])
+        if (found := self._views.get(key)) is None:
+            rows = self._rows[shard, chunk % 2]
+            found = [row[: len(t)] for row, t in zip(rows, values, strict=False)]
+            self._views[key] = found
+        return found
 
     def forget(self, shard: int) -> None:
         """What was begun is as it was before."""

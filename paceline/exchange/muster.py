@@ -18,12 +18,12 @@ more than one does, they write the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paceline.transport.board import GONE, Board
 
-NAMED, TOLD, RATE, SECONDS, INVITED = range(5)  # of a worker in a round
-SLOT = 5
+NAMED, TOLD, INVITED, RATE, SECONDS = range(5)  # of a worker in a round
+COLUMNS = 5
 ASKED, STOP, KEEP = 4, 1, 2  # told is weight · ASKED, and what was asked
 
 
@@ -39,41 +39,55 @@ class Turnout(NamedTuple):
 
     def members(self) -> list[int]:
         """Who shares the next round's batch."""
-        return sorted({worker for worker, _ in self.pushes} | set(self.invited))
+        took = [worker for worker, _ in self.pushes]
+        return sorted({*took, *self.invited}) if self.invited else took
 
 
 class Muster:
     """On the board it has from `first` on: arrived, asks, finished and cost a worker; given; and
-    for even and for odd rounds a slot of five words a worker.
+    for even and for odd rounds five columns of a word a worker.
 
     A worker that has left or is buried has arrived at GONE. Even and odd rounds are apart because
     whoever is ahead writes one while others still read the other; nobody is two rounds ahead.
+    Columns are read whole, in one call, and a round like the one before is seen at one look: word
+    by word would be slow where a step is short.
     """
 
     def __init__(self, board: Board, first: int, workers: int) -> None:
         self._board = board
         self._words, self._reals = board.words, board.reals
+        self._workers = workers
         self._arrived = range(first, first + workers)
         self._asks = range(self._arrived.stop, self._arrived.stop + workers)
         self._finished = range(self._asks.stop, self._asks.stop + workers)
         self._costs = range(self._finished.stop, self._finished.stop + workers)
         self._given = self._costs.stop
-        slots = range(self._given + 1, first + self.words(workers), SLOT)
-        self._slots = slots[:workers], slots[workers:]
+        self._all_arrived = slice(self._arrived.start, self._arrived.stop)
+        self._all_asks = slice(self._asks.start, self._asks.stop)
+        begins = range(self._given + 1, first + self.words(workers), workers)
+        columns = [slice(begin, begin + workers) for begin in begins]
+        self._columns = columns[:COLUMNS], columns[COLUMNS:]
+        self._told: list[int] = []  # in the round that was looked at last, if all took part
+        self._calm = Turnout([], [], 0.0, False, False, [])  # and what it came to
 
     @staticmethod
     def words(workers: int) -> int:
         """How many of the board it takes."""
-        return (4 + 2 * SLOT) * workers + 1
+        return (4 + 2 * COLUMNS) * workers + 1
+
+    def _word(self, worker: int, now: int, column: int) -> int:
+        return int(self._columns[now % 2][column].start) + worker
 
     # A round.
 
     def begin(self, now: int) -> None:
         """Let in those who ask, for the round after this one. Then the caller arrives in it."""
         words = self._words
+        if not any(words[self._all_asks].tolist()):
+            return
         for worker, asks in enumerate(self._asks):
             if words[asks] and words[self._arrived[worker]] == GONE:
-                words[self._slots[now % 2][worker] + INVITED] = now
+                words[self._word(worker, now, INVITED)] = now
                 words[self._arrived[worker]] = now
 
     def arrive(
@@ -88,17 +102,16 @@ class Muster:
         keeping: bool = False,
     ) -> None:
         """The worker's gradient is where others can read it."""
-        at = self._slots[now % 2][worker]
-        self._words[at + TOLD] = weight * ASKED + stopping * STOP + keeping * KEEP
-        self._reals[at + RATE] = rate
-        self._reals[at + SECONDS] = seconds
-        self._words[at + NAMED] = now  # last: what is named is whole
+        named, told, _, rates, spent = self._columns[now % 2]
+        self._words[told.start + worker] = weight * ASKED + stopping * STOP + keeping * KEEP
+        self._reals[rates.start + worker] = rate
+        self._reals[spent.start + worker] = seconds
+        self._words[named.start + worker] = now  # last: what is named is whole
         self._board.post(self._arrived[worker], now)
 
     def complete(self, now: int) -> bool:
         """Whether all have arrived in this round, or left."""
-        words = self._words
-        return all(words[word] >= now for word in self._arrived)
+        return bool(min(self._words[self._all_arrived].tolist()) >= now)
 
     def wait(self, now: int) -> None:
         """Until it is complete."""
@@ -107,26 +120,36 @@ class Muster:
 
     def turnout(self, now: int) -> Turnout:
         """Of a round that is complete: the same for all who ask."""
-        words, reals, slots = self._words, self._reals, self._slots[now % 2]
-        took = [(worker, at) for worker, at in enumerate(slots) if words[at + NAMED] == now]
-        told = [words[at + TOLD] for _, at in took]
-        return Turnout(
-            pushes=[(took[n][0], float(word // ASKED)) for n, word in enumerate(told)],
-            seconds=[reals[at + SECONDS] for _, at in took],
-            rate=reals[took[0][1] + RATE] if took else 0.0,
-            stop=any(word & STOP for word in told),
-            keep=all(word & KEEP for word in told),
-            invited=[worker for worker, at in enumerate(slots) if words[at + INVITED] == now],
+        count, reals = self._workers, self._reals
+        named, _, invited, rates, spent = self._columns[now % 2]
+        row = self._words[named.start : invited.stop].tolist()
+        seconds: Any = reals[spent].tolist()
+        names, told, news = row[:count], row[count : 2 * count], row[2 * count :]
+        if told == self._told and names == [now] * count and now not in news:
+            pushes, _, _, stop, keep, _ = self._calm
+            return Turnout(pushes, seconds, reals[rates.start], stop, keep, [])
+        took = [worker for worker in range(count) if names[worker] == now]
+        found = Turnout(
+            pushes=[(worker, float(told[worker] // ASKED)) for worker in took],
+            seconds=[seconds[worker] for worker in took],
+            rate=reals[rates.start + took[0]] if took else 0.0,
+            stop=any(told[worker] & STOP for worker in took),
+            keep=all(told[worker] & KEEP for worker in took),
+            invited=[worker for worker in range(count) if news[worker] == now],
         )
+        if len(took) == count:
+            self._told, self._calm = told, found
+        return found
 
     def serves(self, worker: int, now: int) -> bool:
         """Whether a worker is there to serve what is its own in a round that is complete.
 
         Who took part and is let in again in the same round has died in between.
         """
-        words, at = self._words, self._slots[now % 2][worker]
-        alive = words[self._arrived[worker]] != GONE and words[at + INVITED] != now
-        return alive and words[at + NAMED] == now
+        words = self._words
+        let_in_again = words[self._word(worker, now, INVITED)] == now
+        alive = words[self._arrived[worker]] != GONE and not let_in_again
+        return alive and bool(words[self._word(worker, now, NAMED)] == now)
 
     def finish(self, worker: int) -> None:
         """The worker takes part in no more rounds."""
@@ -159,7 +182,7 @@ class Muster:
         self.wait(now)
 
         def nobody() -> bool:
-            return not any(self.serves(other, now) for other in range(len(self._arrived)))
+            return not any(self.serves(other, now) for other in range(self._workers))
 
         self._board.until(lambda: self.given(now) or nobody(), f"the parameters of round {now}")
         return self.given(now)  # whoever has left gave before

@@ -59,10 +59,10 @@ class PushLog:
         """How many chunks of the worker's next push are in already."""
         return self._words[self._partial[worker][shard]]
 
-    def change(self, shard: int, chunk: int, values: Tensor) -> None:
-        """A chunk of the version that stands is about to be changed where it lies."""
-        version, _ = self.standing(shard)
-        self._journal.begin(shard, version + 1, chunk, [values])
+    def change(self, shard: int, version: int, chunk: int, values: Tensor) -> None:
+        """A chunk of this version, which stands, is about to be changed where it lies."""
+        if self._journal.begun(shard, version + 1) != chunk:  # else a part of it is changed
+            self._journal.begin(shard, version + 1, chunk, [values])
 
     def commit(self, shard: int, worker: int) -> int:
         """The worker's push is whole, in its place: its version."""
@@ -73,12 +73,11 @@ class PushLog:
         self._count(shard)
         return version
 
-    def settle(
-        self, shard: int, restore: Callable[[int, int, int, Tensor], None]
-    ) -> tuple[int, int]:
+    def settle(self, shard: int, restore: Callable[[int, int, int], Tensor]) -> tuple[int, int]:
         """Finish for a former owner what it died over; then, as `standing`, what stands.
 
-        `restore(shard, worker, chunk, values)` puts a chunk back.
+        `restore(shard, worker, chunk)` puts back what belongs to a chunk, and says where the
+        worker's own place has it.
         """
         at, words = self._shards[shard], self._words
         version, place = self.standing(shard)
@@ -86,7 +85,7 @@ class PushLog:
             self._count(shard)
         chunk = self._journal.begun(shard, version + 1)
         if chunk is not None:
-            restore(shard, place, chunk, self._journal.row(shard, chunk)[0])
+            self._journal.restore(shard, chunk, [restore(shard, place, chunk)])
             words[self._partial[place][shard]] = chunk
             self._journal.forget(shard)
         return version, place

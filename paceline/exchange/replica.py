@@ -104,10 +104,10 @@ class Replica:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
         views = self._known(out)
         grads = [p.grad for p in self.parameters if p.grad is not None]
-        with torch.no_grad():
-            if scale == 1.0 and len(grads) == len(self.parameters):
-                torch._foreach_copy_(views, grads)
-            else:
+        if scale == 1.0 and len(grads) == len(self.parameters):
+            torch._foreach_copy_(views, [grad.detach() for grad in grads])
+        else:
+            with torch.no_grad():
                 for view, p in zip(views, self.parameters, strict=True):
                     if p.grad is None:  # a layer this batch did not use
                         view.zero_()

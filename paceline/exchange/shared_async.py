@@ -15,6 +15,7 @@ n + 1 − bound, so that at no time one is more than `bound` rounds ahead of ano
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable
 from functools import partial
 
@@ -22,13 +23,14 @@ import torch
 from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.buckets import Bucket, Grads, buckets
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
-from paceline.exchange.replica import Piece, Replica
+from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
 
-View = tuple[Piece, list[Tensor]]  # a piece, and what every worker's place has there
+View = tuple[Bucket, list[Tensor]]  # a bucket, and what every worker's place has there
 
 
 class SharedAsync(Exchange):
@@ -57,8 +59,7 @@ class SharedAsync(Exchange):
         state = self._states[0] if self._states is not None else None
         self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
-        self._views = [self._seen_by_all(replica.pieces(a, b)) for a, b in post.shards]
-        self._chunks = [{v[0].at.start: n for n, v in enumerate(views)} for views in self._views]
+        self._views = [self._seen_by_all(replica, a, b) for a, b in post.shards]
         if post.index == 0 and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
@@ -69,13 +70,14 @@ class SharedAsync(Exchange):
         if replica.device.type == "cpu":
             replica.bind(self._own)
 
-    def _seen_by_all(self, pieces: list[Piece]) -> list[View]:
-        """Views are made once."""
-        return [(piece, [place[piece.at] for place in self._params]) for piece in pieces]
+    def _seen_by_all(self, replica: Replica, start: int, stop: int) -> list[View]:
+        """Views are made once. A layer-wise rule has to see each layer by itself."""
+        found = buckets(replica, start, stop, fuse=not self._rule.layerwise)
+        return [(bucket, [place[bucket.at] for place in self._params]) for bucket in found]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
-        grads = self._replica.flat_gradients()
+        grads = [parameter.grad for parameter in self._replica.parameters]
         waited = updated = 0.0
         staleness = 0
         # Each begins at another shard, so that two pushes at once rarely want the same one.
@@ -108,7 +110,7 @@ class SharedAsync(Exchange):
             stop=gradient.stopping,
         )
 
-    def _push(self, shard: int, grads: list[Tensor | None], lr: float) -> int:
+    def _push(self, shard: int, grads: Grads, lr: float) -> int:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         log, mine = self._log, self._post.index
         version, current = log.settle(shard, self._restore)
@@ -126,31 +128,44 @@ class SharedAsync(Exchange):
             old_state, new_state = self._states[version % 2], self._states[1 - version % 2]
             new_state[:, a:b].copy_(old_state[:, a:b])
             self._rule.state = new_state
-        parts = []
         with torch.no_grad():
-            for chunk, (piece, places) in enumerate(self._views[shard]):
-                grad, new, old = grads[piece.parameter], places[mine], places[current]
-                if grad is not None and chunk >= had:
-                    parts.append((new, old, piece.of(grad), piece.at))
-                elif current != mine:
-                    new.copy_(old)
-            before = partial(self._journal, shard) if current == mine else None
+            parts = self._parts(shard, current, had, grads)
+            before = partial(self._journal, shard, version) if current == mine else None
             self._rule.update(parts, lr, version + 1, before)
         self._seen[shard] = log.commit(shard, mine)
         return staleness
 
-    def _journal(self, shard: int, part: Part) -> None:
-        new, _, _, at = part
-        self._log.change(shard, self._chunks[shard][at.start], new)
+    def _parts(self, shard: int, current: int, had: int, grads: Grads) -> list[Part]:
+        """What the rule has to do; chunks before `had` have this push already."""
+        mine, parts = self._post.index, []
+        for chunk, (bucket, places) in enumerate(self._views[shard]):
+            new, old = places[mine], places[current]
+            whole = bucket.gradient(grads) if chunk >= had else None
+            if whole is not None:
+                parts.append((new, old, whole, bucket.at))
+                continue
+            if current != mine:
+                new.copy_(old)
+            if chunk >= had:  # a layer that this batch did not use stays as it is
+                for piece, grad in bucket.apart(grads):
+                    own = self._own[piece.at]
+                    parts.append((own, own, grad, piece.at))
+        return parts
 
-    def _restore(self, shard: int, worker: int, chunk: int, values: Tensor) -> None:
-        """Put back a chunk that a worker died over; what it had changed before stands."""
-        piece, places = self._views[shard][chunk]
-        places[worker].copy_(values[: len(places[worker])])
+    def _journal(self, shard: int, version: int, part: Part) -> None:
+        """The chunk that has this part is about to be changed."""
+        views = self._views[shard]
+        chunk = bisect_right(views, part[3].start, key=lambda view: view[0].at.start) - 1
+        self._log.change(shard, version, chunk, views[chunk][1][self._post.index])
+
+    def _restore(self, shard: int, worker: int, chunk: int) -> Tensor:
+        """A worker died over a chunk of its own; what it had changed before stands."""
+        bucket, places = self._views[shard][chunk]
         if self._states is not None:
             stands = self._log.standing(shard)[0] % 2
-            changed = slice(self._post.shards[shard][0], piece.at.start)
+            changed = slice(self._post.shards[shard][0], bucket.at.start)
             self._states[stands][:, changed].copy_(self._states[1 - stands][:, changed])
+        return places[worker]
 
     def _stay_close(self, meanwhile: Callable[[], float]) -> float:
         """Wait until the slowest is near; the seconds that something else took meanwhile."""

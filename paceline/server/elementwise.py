@@ -26,7 +26,7 @@ from torch import Tensor
 from paceline.server.catalog import CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 Part = tuple[Tensor, Tensor, Tensor, slice]  # new, old, gradient, and where they lie in the range
 
@@ -73,15 +73,11 @@ class Rule:
 
         `before` is called with each part before it is changed.
         """
-        for part, rate in self._rated(parts, lr, t):
+        for part in parts:
             if before is not None:
                 before(part)
             new, old, grad, at = part
-            self.step(new, old, grad, at, rate, t)
-
-    def _rated(self, parts: Iterable[Part], lr: float, t: int) -> Iterator[tuple[Part, float]]:
-        """Each part with its rate: here the same for all."""
-        return ((part, lr) for part in parts)
+            self.step(new, old, grad, at, lr, t)
 
     def measure(
         self,
@@ -98,7 +94,11 @@ class Rule:
 
     def step(self, new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:
         """Write `new` from `old` and `grad`; `at` is where they lie in this rule's range."""
-        torch.add(old, self._direction(old, grad, at, t), alpha=-lr, out=new)
+        direction = self._direction(old, grad, at, t)
+        if new is old:
+            old.add_(direction, alpha=-lr)  # a little quicker
+        else:
+            torch.add(old, direction, alpha=-lr, out=new)
 
     def _decayed(self, old: Tensor, grad: Tensor) -> Tensor:
         decay = self.hyper.weight_decay

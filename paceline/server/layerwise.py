@@ -22,7 +22,7 @@ norms, and then every chunk makes its step at its layer's rate, ηq.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -69,15 +69,22 @@ class Layerwise(Rule):
         spans = pairwise(self._borders)
         return [at for a, b in spans for at in chunks(max(a, 0), min(b, self.size))]
 
-    def _rated(self, parts: Iterable[Part], lr: float, t: int) -> Iterator[tuple[Part, float]]:
-        """Each part with its layer's rate. Shards that cut layers were all measured before."""
+    def update(
+        self,
+        parts: Iterable[Part],
+        lr: float,
+        t: int,
+        before: Callable[[Part], None] | None = None,
+    ) -> None:
+        """Each part at its layer's rate. Shards that cut layers were all measured before."""
         parts = list(parts)
         if self._alone:
             self.measure(parts, t)
         old_norm, other_norm = self._squares.sum(0).sqrt_()
         known = (old_norm > 0) & (other_norm > 0)
         rates = torch.where(known, self._trust(old_norm, other_norm), 1.0).mul_(lr).tolist()
-        return ((part, rates[self._layer(part[3])]) for part in parts)
+        for part in parts:
+            super().update([part], rates[self._layer(part[3])], t, before)
 
     def measure(
         self,

@@ -45,6 +45,8 @@ class Table:
         else:
             scratch = torch.empty(min(CHUNK, max(1, self.size)))
             self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
+        # One chunk, in one place: a small model's, where the way there is longer than the work.
+        self._simple = len(self._chunks) == 1 and not rule.layerwise
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
         self.current = 0
@@ -82,6 +84,11 @@ class Table:
         if not grads:
             self.copy(into)
             self.current = into
+            return
+        if self._simple and into == self.current and not first and before is None:
+            mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0)
+            values = self._slot_views[into][0]
+            self._rule.step(values, values, mean, self._chunks[0], lr, self.version)
             return
         measured = self._measured if self._measured_for == self.version else None
         parts = measured[first:] if measured else self._parts(grads, into, first)

@@ -16,8 +16,8 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from paceline.errors import PeerLost
@@ -105,17 +105,15 @@ class Board:
                 raise PeerLost(f"no sign of {what} for {PATIENCE:.0f} s.")
             time.sleep(_LOOK)
 
-    @contextmanager
-    def owning(self, shard: int) -> Iterator[None]:
+    def owning(self, shard: int) -> AbstractContextManager[None]:
         """Be the one writer of a shard for a while."""
-        self._lock(shard)
-        try:
-            yield
-        finally:
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, shard)
+        return _Owning(self, shard)
 
-    def _lock(self, shard: int) -> None:
-        """Try again and again, ever less eagerly: a blocking request would have no deadline."""
+    def lock(self, shard: int) -> None:
+        """Wait for ownership, and have it until `unlock` or the end of this process.
+
+        Asks again and again, ever less eagerly: a blocking request would have no deadline.
+        """
         began = time.monotonic()
         while True:
             try:
@@ -130,8 +128,27 @@ class Board:
             if waited > self._spin:
                 time.sleep(min(0.001, max(0.00002, waited / 8)))
 
+    def unlock(self, shard: int) -> None:
+        fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, shard)
+
     def _at(self, word: int) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._address + word * WORD)
+
+
+class _Owning(AbstractContextManager[None]):
+    """Written out: a generator would take longer than the lock does."""
+
+    __slots__ = ("_board", "_shard")
+
+    def __init__(self, board: Board, shard: int) -> None:
+        self._board = board
+        self._shard = shard
+
+    def __enter__(self) -> None:
+        self._board.lock(self._shard)
+
+    def __exit__(self, *_: object) -> None:
+        self._board.unlock(self._shard)
 
 
 def size_board(fd: int, words: int) -> None:

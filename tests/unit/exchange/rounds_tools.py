@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -68,7 +69,9 @@ class Accesses:
         self._words = words
         self._pause = pause
 
-    def __getitem__(self, at: int) -> Any:
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):  # one by one, as a processor reads them
+            return array(self._words.format, [self[word] for word in range(at.start, at.stop)])
         self._pause()
         return self._words[at]
 
