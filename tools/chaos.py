@@ -1,9 +1,9 @@
 """Random faults against real runs: `make chaos`.
 
 A trial is a run of a task that counts how often each sample was trained on, with one fault in it:
-a role is killed at some moment, or stopped for less or more than its lease. Afterwards all must
-be as if nothing had been. A trial depends on the seed and its number alone, as far as the clock
-allows, so one that failed is done again by itself:
+a role is killed at some moment, or stopped for less or more than its lease, or a connection is cut
+or silent for so long. Afterwards all must be as if nothing had been. A trial depends on the seed
+and its number alone, as far as the clock allows, so one that failed is done again by itself:
 
     python -m tools.chaos --seed 7 --only 12
 """
@@ -34,6 +34,7 @@ from paceline.launch.policy import can_rejoin
 from paceline.report.layout import Column, table
 from paceline.report.words import number
 from paceline.spec import RunSpec
+from paceline.spec.inject import LINES
 from tools.counting import Counting
 from tools.leftovers import leave_mark, leftovers
 
@@ -45,6 +46,7 @@ ENDS_WITHIN = 30.0  # seconds that no trial may take
 SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE = "-wide"  # ends the names of crews whose pushes take a while
+REPLICAS = "-replicas"  # is in the names of those whose servers have standbys
 
 
 class TooLong(Exception):
@@ -66,6 +68,8 @@ class Tally:
     failed: int = 0
     kills: list[float] = field(default_factory=list)  # seconds until recovery
     stops: list[float] = field(default_factory=list)  # the same, with the time stopped
+    cuts: list[float] = field(default_factory=list)  # and with the time cut off
+    mutes: list[float] = field(default_factory=list)
 
 
 def crews() -> dict[str, dict[str, Any]]:
@@ -76,10 +80,15 @@ def crews() -> dict[str, dict[str, Any]]:
             asked: dict[str, Any] = {"strategy": name, "transport": transport, "workers": WORKERS}
             if kind.served:
                 asked["servers"] = SERVERS
-            if can_rejoin(RunSpec(**asked), "worker"):
-                found[f"{name}-{transport}"] = asked
-                if kind.served:
-                    found[f"{name}-{transport}{WIDE}"] = asked
+            if not can_rejoin(RunSpec(**asked), "worker"):
+                continue
+            found[f"{name}-{transport}"] = asked
+            if kind.served:
+                found[f"{name}-{transport}{WIDE}"] = asked
+            if kind.served and transport == "tcp":
+                with_standbys = {**asked, "replicas": 1}
+                found[f"{name}-{transport}{REPLICAS}"] = with_standbys
+                found[f"{name}-{transport}{REPLICAS}{WIDE}"] = with_standbys
     return found
 
 
@@ -88,20 +97,38 @@ def roles(asked: dict[str, Any]) -> list[str]:
     found = [f"worker-{index}" for index in range(WORKERS)]
     if can_rejoin(RunSpec(**asked), "server"):
         found += [f"server-{index}" for index in range(SERVERS)]
+    if can_rejoin(RunSpec(**asked), "standby"):
+        found += [f"standby-{index}" for index in range(SERVERS)]
+    return found
+
+
+def lines(asked: dict[str, Any]) -> list[str]:
+    """Connections."""
+    servers = range(SERVERS)
+    found = [f"worker-{worker}-server-{server}" for worker in range(WORKERS) for server in servers]
+    if asked.get("replicas"):
+        found += [f"standby-{index}-server-{index}" for index in servers]
     return found
 
 
 def any_trial(rng: Random, known: dict[str, dict[str, Any]]) -> Trial:
-    """A kill as often as a stop, at a step as often as at a time; a stop short or long."""
+    """A kill as often as a stop, at a step as often as at a time; a stop short or long.
+
+    Over TCP every fourth is something done to a connection, for as short or as long.
+    """
     crew = rng.choice(sorted(known))
     role = rng.choice(roles(known[crew]))
+    lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
+    if known[crew]["transport"] == "tcp" and rng.random() < 0.25:
+        line = rng.choice(lines(known[crew]))
+        moment = f"{rng.uniform(0, SECONDS):.3f}s"
+        return Trial(crew, f"{rng.choice(LINES)}:{line}@{moment}+{lasts:.3f}s")
     if rng.random() < 0.5:
         moment = f"step={rng.randint(1, ROUNDS)}"
     else:
         moment = f"{rng.uniform(0, SECONDS):.3f}s"
     if rng.random() < 0.5:
         return Trial(crew, f"kill:{role}@{moment}")
-    lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
     return Trial(crew, f"stop:{role}@{moment}+{lasts:.3f}s")
 
 
@@ -170,7 +197,7 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
     else:
         faults = run.summary["faults"]
         tally.missed += not faults
-        after = tally.kills if trial.fault.startswith("kill") else tally.stops
+        after = getattr(tally, f"{trial.fault.partition(':')[0]}s")
         after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
         # Whoever was stopped after its last step shows no other sign of having gone on.
         if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
@@ -227,7 +254,8 @@ def show(tallies: dict[str, Tally]) -> None:
         Column(title="late", cells=[number(t.missed) for t in ours]),
         Column(title="failed", cells=[number(t.failed) for t in ours]),
     ]
-    for what, all_of in (("kill", [t.kills for t in ours]), ("stop", [t.stops for t in ours])):
+    for what in ("kill", "stop", "cut", "mute"):
+        all_of = [getattr(tally, f"{what}s") for tally in ours]
         middle = [statistics.median(seconds) if seconds else None for seconds in all_of]
         worst = [max(seconds, default=None) for seconds in all_of]
         columns += [

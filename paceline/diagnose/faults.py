@@ -87,6 +87,8 @@ def _injected(event: Event, steps: bool) -> _Case:
             case.what = "stopped"
             if not steps:  # what was under way between workers and it may still have ended
                 case.mark = min(over, event.time + 1.0)
+        case "cut" | "mute":
+            case.what, case.mark = f"{asked.kind} off from {asked.peer}", over
         case "slow":
             case.what, case.mark = f"{asked.factor:g} times as slow", over
         case "disk-full":

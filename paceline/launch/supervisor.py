@@ -23,11 +23,12 @@ from paceline.launch.harm import Harm
 from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
-from paceline.launch.policy import Answer, Policy
+from paceline.launch.policy import Answer, Policy, lost_with
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
+from paceline.launch.succession import Succession
 from paceline.measure.clock import Clock
 from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
@@ -64,6 +65,7 @@ class Supervisor:
         self._cores = my_cores()
         self._crew = Crew()
         self._starter = Starter(nursery, folder, self._crew, self._clock, self._cores)
+        self._succession = Succession(self._crew, self._starter, self._tell)
         self._keeping = Keeping(
             folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
         )
@@ -113,6 +115,9 @@ class Supervisor:
         self._starter.servers(spec, facts)
         if not self._until(crew.servers, "ready"):
             return
+        self._starter.standbys(spec, facts)
+        if not self._until(crew.standbys, "in step"):
+            return
         self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
             self._harm.brief(worker)
@@ -125,6 +130,7 @@ class Supervisor:
         self._parting = True
         self._say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
+        self._succession.ending = True
         self._say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
 
@@ -198,7 +204,8 @@ class Supervisor:
 
     def _hear(self, member: Member) -> None:
         for message in member.control.poll():
-            self._on(member, message)
+            if not self._succession.hear(member, message):
+                self._on(member, message)
         if member.control.ended:
             self._forget(member)
 
@@ -338,19 +345,34 @@ class Supervisor:
                 raise RunFailed(f"{culprit.role}: {error}")
         inside = self._crew.inside(culprit)
         also = f" with {' and '.join(inside)} inside it" if inside else ""
-        raise RoleDied(culprit.role + also, culprit.end_in_words() + ".", self._log_tail(culprit))
+        lost = lost_with(self._spec, culprit) if self._facts is not None else ""
+        words = f"{culprit.end_in_words()}{lost}."
+        raise RoleDied(culprit.role + also, words, self._log_tail(culprit))
 
     # Going on.
 
     def _recovered(self, member: Member) -> bool:
         """Whether the run goes on although this role is gone."""
-        if self._facts is None or self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
+        if self._facts is None:
+            return False
+        if self._succession.ending and member.kind in ("server", "standby"):
+            member.state = "done"  # nobody needs it any more
+            return True
+        answer = self._policy.on_loss(self._spec, member, self._crew)
+        if answer is Answer.GIVE_UP:
             return False
         again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
+        if answer is Answer.PROMOTE:
+            again = "its standby takes its place"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
         self._forget(member)
         member.control.close()
-        if member.kind == "server":
+        if answer is Answer.PROMOTE:
+            server = self._succession.promote(self._spec, self._facts, member)
+            self._heard.add((server.role, server.life))  # as what it was
+        elif member.kind == "standby":
+            self._succession.again(self._spec, self._facts, member)
+        elif member.kind == "server":
             self._starter.server(
                 self._spec, self._facts, member.index, member.address, member.life + 1
             )
@@ -369,7 +391,10 @@ class Supervisor:
             self._keeping.welcome(member)
             if self._told_to_stop:
                 self._say([member], "stop")
-        self._tell(member.role, "back", "up again")
+        elif member.kind == "server":
+            self._harm.brief(member)
+        if member.kind != "standby":  # told when it is in step
+            self._tell(member.role, "back", "up again")
 
     def _source(self, member: Member) -> dict[str, Any] | None:
         """What a worker goes on from, if it does not begin at the beginning."""
@@ -381,7 +406,7 @@ class Supervisor:
 
     def _log_tail(self, member: Member) -> list[str]:
         try:
-            text = self._folder.log_path(member.role).read_text(errors="replace")
+            text = self._folder.log_path(member.log or member.role).read_text(errors="replace")
         except OSError:
             return []
         return text.splitlines()[-LOG_LINES:]

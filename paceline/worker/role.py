@@ -69,7 +69,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, life=assignment["life"])
+    post = post_from(roster, spec, index, fds, replica.size, control, life=assignment["life"])
     exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()

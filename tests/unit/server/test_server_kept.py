@@ -101,9 +101,7 @@ class World:
             target[:] = raw(payload)
         self.desk.handle(line, frame)  # type: ignore[arg-type]
 
-    def push(
-        self, worker: int, sequence: int, weight: float = 1.0, seconds: float = 0.0
-    ) -> None:
+    def push(self, worker: int, sequence: int, weight: float = 1.0, seconds: float = 0.0) -> None:
         """All blocks of a gradient, computed from what the worker was last told."""
         for block in range(BLOCKS):
             part = torch.full((min(BLOCK, SIZE - block * BLOCK),), -1.0)
