@@ -10,6 +10,7 @@ RESULTS = Path(__file__).parent / "results"
 WORKERS = 2
 
 INDEPENDENT = "independent"
+LOCKSTEP = "In step only"
 DDP = "raw DDP"
 TENSORFLOW = "TensorFlow PS"
 PACKED = "TensorFlow PS packed"
@@ -106,12 +107,14 @@ PEERS = Bench(
         "The same models, batches and numbers of threads elsewhere: torch's "
         "DistributedDataParallel on gloo; TensorFlow's ParameterServerStrategy, asynchronous, with "
         "one server, its workers told of one step at a time as its guide does it, or (packed) of "
-        "several; a Ray actor as an asynchronous parameter server. How each is set up, and what "
-        "was chosen to suit it, stands at the head of `bench/raw_ddp.py`, "
-        "`bench/tensorflow_ps.py` and `bench/ray_ps.py`."
+        "several; a Ray actor as an asynchronous parameter server. And the limit of synchronous "
+        "ones: workers that exchange nothing and only wait for each other once a step (in step "
+        "only). How each is set up, and what was chosen to suit it, stands at the head of "
+        "`bench/raw_ddp.py`, `bench/tensorflow_ps.py`, `bench/ray_ps.py` and `bench/lockstep.py`."
     ),
     contenders=(
         _INDEPENDENT,
+        Contender(LOCKSTEP, PACELINE_STEPS),
         _DDP,
         Contender(TENSORFLOW, TENSORFLOW_STEPS),
         Contender(PACKED, TENSORFLOW_STEPS),
@@ -119,7 +122,7 @@ PEERS = Bench(
         _SYNC_SHM,
         _ASYNC_SHM,
     ),
-    against=(INDEPENDENT, DDP, TENSORFLOW, PACKED, RAY),
+    against=(INDEPENDENT, LOCKSTEP, DDP, TENSORFLOW, PACKED, RAY),
     bars=(
         Bar("ps-sync shm", "softmax", DDP, 5.0),
         Bar("ps-sync shm", "lenet", DDP, 1.2),

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 
 import paceline
-from bench.catalog import DDP, PACKED, RAY, TENSORFLOW, WORKERS, Contender, Model
+from bench.catalog import DDP, LOCKSTEP, PACKED, RAY, TENSORFLOW, WORKERS, Contender, Model
 from bench.processes import ROOT, Failed, free_ports, outputs
+from paceline import env
 from paceline.measure.rates import throughput
 from paceline.store.steps import STEP
 
@@ -38,6 +39,8 @@ def measure(model: Model, contender: Contender) -> float:
             evaluate="never",
             out=Path(out),
         )
+        if run.status != "done":
+            raise SystemExit(f"{contender.name} on {model.task} was {run.status}: no rate.")
         return float(run.throughput["samples_per_second"])
 
 
@@ -89,6 +92,14 @@ def _raw_ddp(model: Model, steps: int) -> list[list[float]]:
     return [json.loads(ends) for ends in printed]
 
 
+def _in_step(model: Model, steps: int) -> list[list[float]]:
+    with tempfile.NamedTemporaryFile() as board:
+        command = [sys.executable, "-m", "bench.lockstep", *_asked(model, steps)]
+        command += ["--board", board.name]
+        commands = [[*command, "--rank", str(rank)] for rank in range(WORKERS)]
+        return [json.loads(ends) for ends in outputs(commands, SECONDS, settings=env.for_roles())]
+
+
 def _elsewhere(
     name: str, module: str, *lent: str, packed: bool = True
 ) -> Callable[[Model, int], list[list[float]]]:
@@ -105,6 +116,7 @@ def _elsewhere(
 
 # Each gives the times at which steps ended.
 PEERS = {
+    LOCKSTEP: _in_step,
     DDP: _raw_ddp,
     TENSORFLOW: _elsewhere("tensorflow", "bench.tensorflow_ps", packed=False),
     PACKED: _elsewhere("tensorflow", "bench.tensorflow_ps"),

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,15 +26,18 @@ class Failed(Exception):
 
 
 def outputs(
-    commands: Sequence[Sequence[str]], seconds: float, lent: Sequence[str] = ()
+    commands: Sequence[Sequence[str]],
+    seconds: float,
+    lent: Sequence[str] = (),
+    settings: Mapping[str, str] = os.environ,
 ) -> list[str]:
     """What each command printed, all run at once from the project's folder.
 
-    They can import the project, and what lies in the folders `lent` to them. When this returns or
-    raises, they and whatever they started have ended.
+    They can import the project, and what lies in the folders `lent` to them; `settings` is the rest
+    of their environment. When this returns or raises, they and whatever they started have ended.
     """
     started: list[subprocess.Popen[bytes]] = []
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *lent])}
+    environment = {**settings, "PYTHONPATH": os.pathsep.join([str(ROOT), *lent])}
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as held:
         # Files, not pipes: a child that stays would keep a pipe open and us waiting.

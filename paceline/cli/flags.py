@@ -67,8 +67,8 @@ PANELS = {
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
     "What becomes of faults": (
-        *("replicas", "max_restarts", "lease"),
-        *("checkpoint_every", "keep_checkpoints", "inject"),
+        *("replicas", "max_restarts", "lease", "inject"),
+        *("checkpoint_every", "keep_checkpoints"),
     ),
 }
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 1 << 17  # parameters up to which to apply a round takes less than to wait for another
+SHARD_WORDS = 4  # of the log of pushes, a shard
 
 
 class Layout(NamedTuple):
@@ -28,8 +29,8 @@ class Layout(NamedTuple):
 
 
 def pushlog_words(shards: int, workers: int) -> int:
-    """Of the board: four a shard, two a worker and shard."""
-    return shards * (4 + 2 * workers)
+    """Of the board: some a shard, two a worker and shard."""
+    return shards * (SHARD_WORDS + 2 * workers)
 
 
 def balance_words(workers: int) -> int:

@@ -15,13 +15,12 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from paceline.exchange.layout import pushlog_words
+from paceline.exchange.layout import SHARD_WORDS
 from paceline.transport.board import Board
 
-COMMIT, COUNTED, NEXT, BEGUN = range(4)  # a shard's words
-WORDS = 4
-PLACE = 16  # bits of a commit that say in whose place it is; above them is its version
-CHUNK = 24  # bits of a beginning that say which chunk; above them is the version to be
+COMMIT, COUNTED, NEXT, BEGUN = range(SHARD_WORDS)
+PLACE_BITS = 16  # of a commit say in whose place it is; above them is its version
+CHUNK_BITS = 24  # of a beginning say which chunk; above them is the version to be
 
 
 class PushLog:
@@ -35,22 +34,17 @@ class PushLog:
         self, board: Board, first: int, shards: int, workers: int, journal: Tensor
     ) -> None:
         self._words = board.words
-        self._shards = [first + WORDS * s for s in range(shards)]
-        rows = first + WORDS * shards
+        self._shards = [first + SHARD_WORDS * s for s in range(shards)]
+        rows = first + SHARD_WORDS * shards
         self._counts = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
         rows += workers * shards
         self._partial = [[rows + w * shards + s for s in range(shards)] for w in range(workers)]
         self._journal = journal
 
-    @staticmethod
-    def words(shards: int, workers: int) -> int:
-        """How many of the board it takes."""
-        return pushlog_words(shards, workers)
-
     def standing(self, shard: int) -> tuple[int, int]:
         """The version that stands, and in whose place."""
         commit = self._words[self._shards[shard] + COMMIT]
-        return commit >> PLACE, commit & (1 << PLACE) - 1
+        return commit >> PLACE_BITS, commit & (1 << PLACE_BITS) - 1
 
     def pushes(self, worker: int) -> int:
         """How many of the worker's pushes every shard has whole."""
@@ -69,14 +63,14 @@ class PushLog:
         # Two rows: while this is written, the one before may be the one that counts.
         self._journal[shard, chunk % 2, : len(values)].copy_(values)
         version, _ = self.standing(shard)
-        self._words[self._shards[shard] + BEGUN] = (version + 1) << CHUNK | chunk
+        self._words[self._shards[shard] + BEGUN] = (version + 1) << CHUNK_BITS | chunk
 
     def commit(self, shard: int, worker: int) -> int:
         """The worker's push is whole, in its place: its version."""
         at, words = self._shards[shard], self._words
         version = self.standing(shard)[0] + 1
         words[at + NEXT] = words[self._counts[worker][shard]] + 1
-        words[at + COMMIT] = version << PLACE | worker
+        words[at + COMMIT] = version << PLACE_BITS | worker
         self._count(shard)
         return version
 
@@ -92,8 +86,8 @@ class PushLog:
         if words[at + COUNTED] != version:
             self._count(shard)
         begun = words[at + BEGUN]
-        if begun >> CHUNK == version + 1:
-            chunk = begun & (1 << CHUNK) - 1
+        if begun >> CHUNK_BITS == version + 1:
+            chunk = begun & (1 << CHUNK_BITS) - 1
             restore(shard, place, chunk, self._journal[shard, chunk % 2])
             words[self._partial[place][shard]] = chunk
             words[at + BEGUN] = 0

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
 from paceline.exchange.replica import Piece, Replica
 from paceline.server.rules import Layers, Part, damped, make_rule
@@ -41,7 +42,7 @@ class SharedAsync(Exchange):
         assert post.journal is not None
         shards = len(post.shards)
         self._rounds = range(1, 1 + post.workers)
-        need = self._rounds.stop + PushLog.words(shards, post.workers)
+        need = self._rounds.stop + pushlog_words(shards, post.workers)
         self._board = Board(post.board, need, post.spin)
         journal = post.journal.view(shards, 2, -1)
         self._log = PushLog(self._board, self._rounds.stop, shards, post.workers, journal)

@@ -26,7 +26,7 @@ from torch import Tensor
 from paceline.server.catalog import CHUNK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Part = tuple[Tensor, Tensor, Tensor, slice]  # new, old, gradient, and where they lie in the range
 
@@ -73,12 +73,15 @@ class Rule:
 
         `before` is called with each part before it is changed.
         """
-        step = self.step
-        for part in parts:
+        for part, rate in self._rated(parts, lr, t):
             if before is not None:
                 before(part)
             new, old, grad, at = part
-            step(new, old, grad, at, lr, t)
+            self.step(new, old, grad, at, rate, t)
+
+    def _rated(self, parts: Iterable[Part], lr: float, t: int) -> Iterator[tuple[Part, float]]:
+        """Each part with its rate: here the same for all."""
+        return ((part, lr) for part in parts)
 
     def measure(self, parts: Iterable[Part], t: int) -> None:
         """What must be known of all parts before the first is changed: here nothing."""

@@ -22,7 +22,7 @@ norms, and then every chunk makes its step at its layer's rate, ηq.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -69,25 +69,15 @@ class Layerwise(Rule):
         spans = pairwise(self._borders)
         return [at for a, b in spans for at in chunks(max(a, 0), min(b, self.size))]
 
-    def update(
-        self,
-        parts: Iterable[Part],
-        lr: float,
-        t: int,
-        before: Callable[[Part], None] | None = None,
-    ) -> None:
-        """Where shards cut layers, all of them must have been measured before."""
+    def _rated(self, parts: Iterable[Part], lr: float, t: int) -> Iterator[tuple[Part, float]]:
+        """Each part with its layer's rate. Shards that cut layers were all measured before."""
         parts = list(parts)
         if self._alone:
             self.measure(parts, t)
         old_norm, other_norm = self._squares.sum(0).sqrt_()
         known = (old_norm > 0) & (other_norm > 0)
         rates = torch.where(known, self._trust(old_norm, other_norm), 1.0).mul_(lr).tolist()
-        for part in parts:
-            if before is not None:
-                before(part)
-            new, old, grad, at = part
-            self.step(new, old, grad, at, rates[self._layer(at)], t)
+        return ((part, rates[self._layer(part[3])]) for part in parts)
 
     def measure(self, parts: Iterable[Part], t: int) -> None:
         """The first pass: squared norms of every layer, as far as it lies in this range."""
