@@ -213,9 +213,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="so long instead")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
     parser.add_argument("--only", type=int, help="one trial, by its number")
-    parser.add_argument("--crew", choices=sorted(crews()), help="only this strategy and transport")
+    parser.add_argument("--crew", nargs="+", choices=sorted(crews()), help="only these")
     chosen = parser.parse_args()
-    known = {n: asked for n, asked in crews().items() if chosen.crew in (None, n)}
+    known = {n: asked for n, asked in crews().items() if n in (chosen.crew or [n])}
     say(f"seed {chosen.seed}\n")
     mark = leave_mark("PACELINE_CHAOS")
     out = Path(tempfile.mkdtemp(prefix="paceline-chaos-"))
@@ -231,7 +231,7 @@ def main() -> int:
         wrong = attempt(trial, known[trial.crew], folder, mark, tallies[trial.crew])
         if wrong:
             again = f"--seed {chosen.seed} --only {number_}"
-            again += f" --crew {chosen.crew}" if chosen.crew else ""
+            again += f" --crew {' '.join(chosen.crew)}" if chosen.crew else ""
             say(f"\n{trial.crew} {trial.fault}: {wrong}\n    {again} does it again; see {folder}\n")
         else:
             shutil.rmtree(folder, ignore_errors=True)

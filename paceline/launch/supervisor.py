@@ -216,13 +216,7 @@ class Supervisor:
     def _on(self, member: Member, message: Message) -> None:
         match message.pop("kind"):
             case "ready":
-                member.state = "ready"
-                member.device = message.get("device", "")
-                member.address = message.get("address", "")
-                if "facts" in message:
-                    member.facts = Facts(**message["facts"])
-                if member.life:
-                    self._welcome(member)
+                self._on_ready(member, message)
             case "progress":
                 member.progress = Progress(**message)
                 self._observer.progress(member.role, member.progress)
@@ -249,6 +243,15 @@ class Supervisor:
                 member.report |= message
             case "failed":
                 member.failure = (message["error"], message["message"])
+
+    def _on_ready(self, member: Member, message: Message) -> None:
+        member.state = "ready"
+        member.device = message.get("device", "")
+        member.address = message.get("address", "")
+        if "facts" in message:
+            member.facts = Facts(**message["facts"])
+        if member.life:
+            self._welcome(member)
 
     def _on_lease(self, member: Member, done: int) -> None:
         lease = None
