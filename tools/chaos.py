@@ -68,8 +68,7 @@ class Tally:
     failed: int = 0
     kills: list[float] = field(default_factory=list)  # seconds until recovery
     stops: list[float] = field(default_factory=list)  # the same, with the time stopped
-    cuts: list[float] = field(default_factory=list)  # and with the time cut off
-    mutes: list[float] = field(default_factory=list)
+    cuts: list[float] = field(default_factory=list)  # the same, of connections
 
 
 def crews() -> dict[str, dict[str, Any]]:
@@ -197,7 +196,8 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
     else:
         faults = run.summary["faults"]
         tally.missed += not faults
-        after = getattr(tally, f"{trial.fault.partition(':')[0]}s")
+        kinds = {"kill": tally.kills, "stop": tally.stops}
+        after = kinds.get(trial.fault.partition(":")[0], tally.cuts)
         after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
         # Whoever was stopped after its last step shows no other sign of having gone on.
         if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
@@ -254,8 +254,8 @@ def show(tallies: dict[str, Tally]) -> None:
         Column(title="late", cells=[number(t.missed) for t in ours]),
         Column(title="failed", cells=[number(t.failed) for t in ours]),
     ]
-    for what in ("kill", "stop", "cut", "mute"):
-        all_of = [getattr(tally, f"{what}s") for tally in ours]
+    of = {"kill": [t.kills for t in ours], "stop": [t.stops for t in ours]}
+    for what, all_of in (of | {"cut": [t.cuts for t in ours]}).items():
         middle = [statistics.median(seconds) if seconds else None for seconds in all_of]
         worst = [max(seconds, default=None) for seconds in all_of]
         columns += [

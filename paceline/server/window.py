@@ -65,7 +65,8 @@ class Window:
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
-        self._held: list[tuple[Connection, Frame, Done]] = []  # answers that wait for a standby
+        # Answers that wait for a standby: one a peer and worker, however often it is asked for.
+        self._held: dict[tuple[Connection, int], tuple[Frame, Done]] = {}
         if marks is not None and marks.version is not None:
             self.table.version, self.table.current = marks.version, marks.version % 2
             self.resume(Note(marks.pushes(), marks.shares()))
@@ -203,13 +204,13 @@ class Window:
 
     def release(self) -> None:
         """Answer those who waited for a standby, if it has what stands."""
-        held, self._held = self._held, []
-        for connection, frame, done in held:
+        held, self._held = self._held, {}
+        for (connection, _), (frame, done) in held.items():
             self._answer(connection, frame, done)
 
     def _answer(self, connection: Connection, frame: Frame, done: Done) -> None:
         if self._follower is not None and self._follower.behind(self.index, self.table.version):
-            self._held.append((connection, frame, done))
+            self._held[connection, frame.sender] = frame, done
             return
         begin, end = self.gate.share(frame.sender)
         state = Frame(
