@@ -55,7 +55,7 @@ class InStep(Local):
 class Ends:
     """Stands where a worker's reporter would."""
 
-    stopping = False
+    asked = False, False  # neither to stop nor for a checkpoint
     harm = SimpleNamespace(drag=lambda fetched: None)
 
     def __init__(self) -> None:

@@ -40,7 +40,7 @@ BATCH = 200
 class Mute:
     """A reporter that records nothing."""
 
-    stopping = False
+    asked = False, False  # neither to stop nor for a checkpoint
 
     def __init__(self, harm: Harm) -> None:
         self.harm = harm
@@ -85,6 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
             steps=STEPS,
             at_epoch_end=lambda step, epoch: None,
             on_snapshot=lambda message: None,
+            on_keep=lambda message, position: None,
         )
 
         def seconds(reports: Any) -> float:

@@ -231,11 +231,7 @@ class Supervisor:
             case "kept" | "unkept":
                 self._keeping.hear(member, message)
             case "trained":
-                member.state = "trained"
-                # The server that it told so itself may be gone since.
-                self._say(self._crew.servers(), "left", worker=member.index)
-                if self._parting:  # it was started again meanwhile
-                    member.control.send("part")
+                self._on_trained(member)
             case "injected":
                 self._harm.did(message["number"])
             case "done":
@@ -252,6 +248,13 @@ class Supervisor:
             member.facts = Facts(**message["facts"])
         if member.life:
             self._welcome(member)
+
+    def _on_trained(self, member: Member) -> None:
+        member.state = "trained"
+        # The server that it told so itself may be gone since.
+        self._say(self._crew.servers(), "left", worker=member.index)
+        if self._parting:  # it was started again meanwhile
+            member.control.send("part")
 
     def _on_lease(self, member: Member, done: int) -> None:
         lease = None
