@@ -28,6 +28,7 @@ from paceline.transport.sockets import Line
 
 LARGE = 1 << 20  # parameters from which on a courier pays
 RETURNS_WITHIN = 10.0  # seconds a server has to come back
+AGAIN = 0.02  # seconds until one that cannot be reached is tried again
 
 Letter = tuple[int, Frame, memoryview | None]  # to a server
 
@@ -119,6 +120,8 @@ class Served(Exchange):
         self.taken = self._sequence
         behind, self.round = self.round, max(self._versions.values())
         before, self.share = self.share, self._shared_out(answers)
+        if not self._in_rounds:  # the others may have gone on without this one for a while
+            self._own_round = max(self._own_round, self.share[0])
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         return Outcome(
             exchange=time.perf_counter() - began - waited - elsewhere,
@@ -216,7 +219,7 @@ class Served(Exchange):
         first = next(a.frame for a in answers if a.server == 0 and a.frame.block == 0)
         return first.begin, first.end
 
-    # A server that is gone may come back, where it was and with all that it had answered.
+    # A server that is gone may come back, or another in its place, with all that it had answered.
 
     def _post_out(self, letter: Letter) -> None:
         """Send, and keep until the round is answered, in case it has to be said again."""
@@ -235,6 +238,7 @@ class Served(Exchange):
                 if not self._post.returns or time.monotonic() > deadline:
                     raise
                 self._disconnect()
+                time.sleep(AGAIN)
                 self._connect(deadline)
             self._mail.begin(self._targets[-1])
             for letter in self._out:
@@ -245,15 +249,18 @@ class Served(Exchange):
         """To all of them: what they know already they answer again and do not apply again."""
         post, before = self._post, (self.sent, self.received)
         self._lines = []
-        for server, address in enumerate(post.addresses):
+        for server in range(len(post.shards)):
             while True:
+                now = post.addresses if post.where is None else post.where()
                 try:
-                    line = Line.connect(address, f"server-{server}", post.secret, post.certificate)
+                    line = Line.connect(
+                        now[server], f"server-{server}", post.secret, post.certificate, post.lease
+                    )
                     break
                 except PeerLost:
                     if not post.returns or time.monotonic() > deadline:
                         raise
-                    time.sleep(0.02)
+                    time.sleep(AGAIN)
             self._lines.append(line)
         self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)

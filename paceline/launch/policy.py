@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 
 from paceline.exchange.layout import in_a_group
-from paceline.launch.crew import Member
+from paceline.launch.crew import Crew, Member
 from paceline.spec import RunSpec
+from paceline.transport import memory
 
 
 class Answer(Enum):
     START_AGAIN = "start again"
+    PROMOTE = "promote"  # its standby takes its place
     GIVE_UP = "give up"  # the run cannot go on
 
 
@@ -22,11 +24,14 @@ class Policy:
     max_restarts: int
     own_loop: bool = False
 
-    def on_loss(self, spec: RunSpec, member: Member) -> Answer:
+    def on_loss(self, spec: RunSpec, member: Member, crew: Crew) -> Answer:
         """`spec` is the one as run. A role that failed by itself would only fail again."""
         innocent = member.killed or member.lost_a_peer
         if member.life >= self.max_restarts or self.own_loop or not innocent:
             return Answer.GIVE_UP
+        if member.kind == "server" and spec.replicas:
+            standby = crew.standby_of(member)
+            return Answer.PROMOTE if standby.in_step and not standby.gone else Answer.GIVE_UP
         return Answer.START_AGAIN if can_rejoin(spec, member.kind) else Answer.GIVE_UP
 
 
@@ -34,12 +39,33 @@ def can_rejoin(spec: RunSpec, kind: str) -> bool:
     """Whether the rest of the run can take a role of this kind back in.
 
     A worker that exchanges nothing with others goes on from its checkpoint; any other goes on with
-    what the others have. An evaluator needs nothing but the next snapshot.
+    what the others have. A server must have left what it held, to memory that outlives it or to its
+    standby. An evaluator needs nothing but the next snapshot.
     """
     over_tcp = spec.kind.served and spec.transport == "tcp"
     if kind == "server":
-        return over_tcp
+        return over_tcp and (spec.replicas > 0 or memory.available())
+    if kind == "standby":
+        return over_tcp and spec.replicas > 0
     if kind == "evaluator":
         return True
     over_shm = bool(spec.kind.transports) and spec.transport == "shm"
     return over_tcp or over_shm or spec.kind.alone or in_a_group(spec)
+
+
+def keeps_memory(spec: RunSpec) -> bool:
+    """Whether what a server holds lies in memory that its successor is handed.
+
+    Not where there are standbys: those are for servers whose memory goes with their host.
+    """
+    return spec.max_restarts > 0 and not spec.replicas and memory.available()
+
+
+def lost_with(spec: RunSpec, member: Member) -> str:
+    """What went with a server that nobody can go on from, to end the sentence of its death."""
+    if member.kind != "server" or not member.killed or not spec.max_restarts:
+        return ""
+    updates = f"the {member.progress.step:,} updates it had told of are lost"
+    if spec.replicas:
+        return f", and its standby was gone or not yet in step: {updates}"
+    return "" if keeps_memory(spec) else f", and no memory outlives it here: {updates}"

@@ -37,8 +37,8 @@ class Table:
         self._slots = slots
         self._rule = rule
         self._chunks = rule.chunks() if chunks is None else chunks
-        self._slot_views = [[slot[at] for at in self._chunks] for slot in slots]
-        self._grad_views = [[grad[at] for at in self._chunks] for grad in grads]
+        self._slot_views = [self.chunked(slot) for slot in slots]
+        self._grad_views = [self.chunked(grad) for grad in grads]
         if rule.layerwise:  # it goes over the mean twice, so all of it is kept
             whole = torch.empty(self.size)
             self._mean_views = [whole[at] for at in self._chunks]
@@ -54,6 +54,10 @@ class Table:
         """A worker's gradient lies here for once, chunk by chunk, and not in its row."""
         self._grad_views[worker] = grads
 
+    def chunked(self, values: Tensor) -> list[Tensor]:
+        """As many numbers as there are parameters, chunk by chunk."""
+        return [values[at] for at in self._chunks]
+
     def slot(self, index: int) -> Tensor:
         return self._slots[index]
 
@@ -63,6 +67,25 @@ class Table:
             self._slots[into].copy_(self._slots[self.current])
             if self._states is not None:
                 self._states[into].copy_(self._states[self.current])
+
+    def pool(self, pushes: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """The same update from one row: the mean is put where the first of these gradients lay."""
+        weighed = [push for push in pushes if push[1] > 0]
+        grads = self._weighed(weighed)
+        for index in range(len(self._chunks) if len(grads) > 1 else 0):
+            self._mean(grads, index, grads[0][0][index])
+        return weighed[:1]
+
+    @property
+    def held(self) -> tuple[Tensor, Tensor]:
+        """Parameters and the rule's state of the current version."""
+        return self._slots[self.current], self._rule.state
+
+    def adopt(self, version: int, params: Tensor, state: Tensor) -> None:
+        """Hold what another table held at this version."""
+        for own, other in zip(self.held, (params, state), strict=True):
+            own.copy_(other)
+        self.version = version
 
     def apply(
         self,
@@ -127,12 +150,13 @@ class Table:
         """Chunk by chunk; a rule that takes them one at a time finds each mean in the cache."""
         old, new = self._slot_views[self.current], self._slot_views[into]
         for index in range(first, len(self._chunks)):
-            mean = grads[0][0][index] if len(grads) == 1 else self._mean(grads, index)
+            mean = grads[0][0][index]
+            if len(grads) > 1:
+                mean = self._mean(grads, index, self._mean_views[index])
             yield new[index], old[index], mean, self._chunks[index]
 
-    def _mean(self, grads: list[tuple[list[Tensor], float]], index: int) -> Tensor:
+    def _mean(self, grads: list[tuple[list[Tensor], float]], index: int, out: Tensor) -> Tensor:
         """mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁), one pass a gradient."""
-        out = self._mean_views[index]
         mean, total = grads[0][0][index], grads[0][1]
         for views, weight in grads[1:]:
             total += weight
