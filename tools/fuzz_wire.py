@@ -122,6 +122,7 @@ class Reference:
             self.ready[f.block]
             # Of workers in step another block may be ahead of this one.
             and f.version <= self.version[f.block] + self.gates[f.block].ahead
+            and f.sequence < 2**63
             and self.waiting[f.block].get(f.sender, f.sequence) == f.sequence
             and 0 <= f.weight <= 1e30
             and abs(f.lr) <= 1e30
@@ -343,7 +344,7 @@ def answers(heard: bytes) -> list[tuple[int, bytes]]:
 # What to say.
 
 COUNTS = (0, 1, 2, 3, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
-LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63, 2**64 - 1)
+LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e30, 1e31, 1e39, 1e308, math.inf, -math.inf, math.nan)
 CHOICES = {
     "kind": (*range(14), 255),
@@ -378,7 +379,7 @@ class Mouth:
             return Frame(kind, 0, block=block, length=len(payload)), payload
         if kind != Kind.PUSH:
             return Frame(kind, sender), b""
-        last = ref.waiting[block].get(sender, min(2**64 - 1, ref.done[block].get(sender, 0) + 1))
+        last = ref.waiting[block].get(sender, min(2**63 - 1, ref.done[block].get(sender, 0) + 1))
         version = max(0, ref.version[block] - (rng.random() < 0.2))
         weight = float(rng.choice((0, 1, 1, 2, 32)))
         payload = self._gradient(block) if weight else b""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paceline.server.tally import Tally
 
 MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and nobody means it
+LAST = 2**63 - 1  # push of a worker: as far as a word of kept memory counts
 
 
 class Done(NamedTuple):
@@ -115,6 +116,8 @@ class Window:
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
         if not 0 <= frame.seconds <= MOST:
             raise WireError(f"a gradient took {frame.seconds:g} seconds.")
+        if frame.sequence > LAST:
+            raise WireError(f"a gradient has the number {frame.sequence}, which nobody counts to.")
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
