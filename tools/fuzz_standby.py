@@ -5,6 +5,8 @@ from __future__ import annotations
 import selectors
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from paceline.server.connection import Connection
 from paceline.server.desk import Desk
@@ -17,6 +19,11 @@ from tools.fuzz_pipes import Pipe, Selector
 
 class Wrong(Exception):
     """What should not have come of some bytes."""
+
+
+def held(desk: Desk) -> Tensor:
+    """The parameters that stand."""
+    return torch.cat([window.table.held[0] for window in desk.windows])
 
 
 class Standby:
@@ -63,7 +70,7 @@ class Standby:
 
     def compare(self) -> None:
         self.follow()
-        own, due = self._own.params.numpy(), self._server.params.numpy()
+        own, due = held(self._own).numpy(), held(self._server).numpy()
         if not np.array_equal(own, due, equal_nan=True):
             raise Wrong("the standby holds other parameters")
         for mine, other in zip(self._own.windows, self._server.windows, strict=True):

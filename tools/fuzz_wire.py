@@ -11,6 +11,7 @@ import math
 import selectors
 import socket
 import struct
+from array import array
 from dataclasses import dataclass
 from random import Random
 
@@ -25,13 +26,14 @@ from paceline.server.connection import Connection
 from paceline.server.desk import Desk
 from paceline.server.follower import Tell
 from paceline.server.gate import Push
+from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, make_rule
-from paceline.server.shards import blocks
+from paceline.server.shards import Sizes, blocks
 from paceline.server.tally import Tally
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack
 from tools.fuzz_pipes import Pipe, Selector
-from tools.fuzz_standby import Standby, Wrong
+from tools.fuzz_standby import Standby, Wrong, held
 
 SECRET = bytes(range(32))
 SIZE, BLOCK, WORKERS = 40, 16, 3
@@ -47,10 +49,11 @@ class Setup:
     backup: int
     codec: str
     followed: bool = False  # by a standby
+    kept: bool = False  # what it holds, for a successor
 
     @classmethod
     def any(cls, rng: Random) -> Setup:
-        return cls(*rng.choice(GATES), rng.choice(CODECS), rng.random() < 0.5)
+        return cls(*rng.choice(GATES), rng.choice(CODECS), rng.random() < 0.5, rng.random() < 0.5)
 
     def desk(self, tell: Tell | None) -> Desk:
         return Desk(
@@ -62,7 +65,13 @@ class Setup:
             block=BLOCK,
             codec=None if self.codec == "none" else make_codec(self.codec),
             tell=tell,
+            kept=self._memory() if self.kept else None,
         )
+
+    def _memory(self) -> Kept:
+        sizes = Sizes.of(SIZE, BLOCK, 0, WORKERS)
+        words = memoryview(array("q", [0] * sizes.words))
+        return Kept(torch.zeros(2, SIZE), torch.zeros(2, 0, SIZE), words)
 
 
 class Reader:
@@ -227,7 +236,7 @@ class Stand:
 
     def compare(self) -> None:
         """Nothing but what the reference took has changed anything."""
-        real, due = self.desk.params.numpy(), self.reference.params.numpy()
+        real, due = held(self.desk).numpy(), self.reference.params.numpy()
         if not np.array_equal(real, due, equal_nan=True):
             raise Wrong(f"parameters are {real.tolist()}, not {due.tolist()}")
         if [w.table.version for w in self.desk.windows] != self.reference.version:

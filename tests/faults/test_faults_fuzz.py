@@ -39,9 +39,10 @@ MANY = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 setups = st.builds(
-    lambda gate, codec, followed: Setup(*gate, codec, followed),
+    lambda gate, codec, followed, kept: Setup(*gate, codec, followed, kept),
     st.sampled_from(GATES),
     st.sampled_from(CODECS),
+    st.booleans(),
     st.booleans(),
 )
 long = st.integers(0, 2**64 - 1) | st.integers(0, 5)
