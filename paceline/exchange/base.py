@@ -161,6 +161,8 @@ class Post:
     block: int = BLOCK  # floats a frame
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
     where: Callable[[], Sequence[str]] | None = None  # asks again, once one of them is gone
+    # Tells the version that each has answered, once one of them is gone; nothing: all are back.
+    answered: Callable[[Sequence[int]], None] | None = None
     meeting: str = ""  # host:port where workers meet for all-reduce
     board: int | None = None  # shared memory of the strategies that use it, as file and tensors
     params: Tensor | None = None  # [places, size]

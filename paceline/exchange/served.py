@@ -229,12 +229,18 @@ class Served(Exchange):
 
     def _collect(self) -> list[Answer]:
         deadline = time.monotonic() + RETURNS_WITHIN
+        told = False
         while True:
             try:
                 answers = self._mail.collect()
                 self._out.clear()
+                if told:
+                    self._tell_answered(())
                 return answers
             except PeerLost:
+                if not told:
+                    self._tell_answered(self._last_answered())
+                told = True
                 if not self._post.returns or time.monotonic() > deadline:
                     raise
                 self._disconnect()
@@ -270,8 +276,17 @@ class Served(Exchange):
         for line in self._lines:
             line.close()
 
+    def _last_answered(self) -> list[int]:
+        """Updates in what each server has told this worker, as its first block counts them."""
+        return [self._versions[server, 0] for server in range(len(self._post.shards))]
+
+    def _tell_answered(self, versions: Sequence[int]) -> None:
+        if self._post.answered is not None:
+            self._post.answered(versions)
+
     def finish(self) -> None:
         """Leave. A server that is just being replaced hears of it from the supervisor."""
+        self._tell_answered(self._last_answered())
         for server in range(len(self._lines)):
             with suppress(PeerLost):
                 self._mail.send(server, Frame(Kind.LEAVE, self._post.index))

@@ -36,10 +36,15 @@ class Member:
     frozen_at: float | None = None  # since when it is stopped
     leasing: bool = False  # has asked for samples in this life
     in_step: bool = False  # a standby that may take over
+    astray: str = ""  # why a standby follows nobody, as it said last
     absent: bool = False  # a worker that no server hears
+    # Of a worker that has lost a server, or is through: up to which version each has answered it.
+    answered: tuple[int, ...] = ()
     failure: tuple[str, str] | None = None  # kind and sentence of the error it reported
     report: dict[str, Any] = field(default_factory=dict)
     log: str = ""  # the role whose log it writes, where that is another
+    memory: str = ""  # what a server or standby writes to, by name, where that outlives it
+    kept: str = ""  # the memory with everything that a server has answered, by name
 
     @property
     def gone(self) -> bool:
@@ -142,6 +147,7 @@ class Crew:
         standby.log = standby.log or standby.role
         standby.role, standby.kind, standby.life = server.role, "server", server.life + 1
         standby.state = "starting"
+        standby.kept = server.kept  # until it serves
         self._members[server.role] = standby
         return standby
 

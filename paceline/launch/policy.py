@@ -29,10 +29,15 @@ class Policy:
         innocent = member.killed or member.lost_a_peer
         if member.life >= self.max_restarts or self.own_loop or not innocent:
             return Answer.GIVE_UP
-        if member.kind == "server" and spec.replicas:
-            standby = crew.standby_of(member)
-            return Answer.PROMOTE if standby.in_step and not standby.gone else Answer.GIVE_UP
+        if member.kind == "server":
+            if spec.replicas and _ready_to_take_over(crew.standby_of(member)):
+                return Answer.PROMOTE
+            return Answer.START_AGAIN if member.kept else Answer.GIVE_UP
         return Answer.START_AGAIN if can_rejoin(spec, member.kind) else Answer.GIVE_UP
+
+
+def _ready_to_take_over(standby: Member) -> bool:
+    return standby.in_step and not standby.gone
 
 
 def can_rejoin(spec: RunSpec, kind: str) -> bool:
@@ -54,18 +59,32 @@ def can_rejoin(spec: RunSpec, kind: str) -> bool:
 
 
 def keeps_memory(spec: RunSpec) -> bool:
-    """Whether what a server holds lies in memory that its successor is handed.
+    """Whether what a server holds lies in memory that its successor is handed."""
+    return spec.max_restarts > 0 and memory.available()
 
-    Not where there are standbys: those are for servers whose memory goes with their host.
+
+def lost_with(spec: RunSpec, member: Member, crew: Crew) -> str:
+    """What went with a server that nobody can go on from, to end the sentence of its death.
+
+    It is what the workers were answered. Until all have told, it may be more.
     """
-    return spec.max_restarts > 0 and not spec.replicas and memory.available()
-
-
-def lost_with(spec: RunSpec, member: Member) -> str:
-    """What went with a server that nobody can go on from, to end the sentence of its death."""
-    if member.kind != "server" or not member.killed or not spec.max_restarts:
+    if member.kind != "server" or not member.killed or member.kept or not spec.max_restarts:
         return ""
-    updates = f"the {member.progress.step:,} updates it had told of are lost"
+    workers = crew.workers()
+    answered = max((w.answered[member.index] for w in workers if w.answered), default=0)
+    many = f"the {answered:,}"
+    if not all(w.answered for w in workers):
+        # Of the last push of each that the server told of, it may not have had the answer.
+        many = f"at least {max(answered, member.progress.step - len(workers)):,}"
+    why = "no memory outlives it here"
     if spec.replicas:
-        return f", and its standby was gone or not yet in step: {updates}"
-    return "" if keeps_memory(spec) else f", and no memory outlives it here: {updates}"
+        why += ", and its standby was gone or not yet in step"
+    return f", and {why}: {many} updates that it had answered are lost"
+
+
+def untold(spec: RunSpec, crew: Crew) -> bool:
+    """Whether a worker may yet tell what a server had answered it that ends the run."""
+    gone = crew.culprit()
+    if gone is None or not lost_with(spec, gone, crew):
+        return False
+    return any(not (worker.answered or worker.gone) for worker in crew.workers())

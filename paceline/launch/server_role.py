@@ -65,7 +65,10 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
         _tell_progress(control, shadow.applied, tally)
         return control.ended or control.holds("stop") or control.holds("promote")
 
-    follow(shadow, connect, assignment["life"], tally, tick, control.fileno())
+    def tell(why: str) -> None:
+        control.send("astray", why=why)
+
+    follow(shadow, connect, assignment["life"], tally, tick, tell, control.fileno())
     if (now := control.take("promote")) is None:
         _done(assignment, control, shadow.applied, tally, clock.now() - began)
         return

@@ -109,18 +109,17 @@ class Starter:
     def server(self, spec: RunSpec, facts: Facts, index: int, address: str, life: int = 0) -> None:
         """One server; in a later life it takes over what the one before has left."""
         more = self._serving(spec, facts, index) | self.standing() | {"address": address}
-        fds: dict[str, int] = {}
-        if keeps_memory(spec):
-            sizes = Sizes.of(
-                more["stop"] - more["start"],
-                more["block"],
-                STATES[spec.optimizer or "sgd"],
-                spec.workers,
-            )
-            fds = self._segments.keep(index, sizes)
+        name = f"server-{index}"
+        if (gone := self._crew.get(name)) is not None:
+            name = gone.kept
+            if gone.memory != gone.kept:  # it was to take over, and had not begun
+                self._segments.drop(gone.memory)
+        fds = self._keep(spec, more, name, life)
         self._fork("server", index, place_server(), fds, more, life)
+        member = self._crew[f"server-{index}"]
+        member.memory = member.kept = name if fds else ""
         if life:  # it will be where it was: workers may be told before it is up
-            self._crew[f"server-{index}"].address = address
+            member.address = address
 
     def standbys(self, spec: RunSpec, facts: Facts) -> None:
         """One for each server that is up, if there are to be any."""
@@ -134,8 +133,29 @@ class Starter:
         """A standby for this server, which will listen at an address of its own."""
         more = {"address": address, "follows": server.address}
         more |= self._serving(spec, facts, server.index)
-        self._fork("standby", server.index, place_server(), {}, more, life)
-        self._crew.standby_of(server).address = address
+        name = f"standby-{server.index}-{life}"
+        fds = self._keep(spec, more, name, life)
+        self._fork("standby", server.index, place_server(), fds, more, life)
+        member = self._crew.standby_of(server)
+        member.address, member.memory = address, name if fds else ""
+
+    def served(self, server: Member) -> None:
+        """A server serves: its own memory is the one to go on from."""
+        if server.kept != server.memory:
+            self._segments.drop(server.kept)
+            server.kept = server.memory
+
+    def forget(self, standby: Member) -> None:
+        """Nobody goes on from what a standby had."""
+        self._segments.drop(standby.memory)
+
+    def _keep(self, spec: RunSpec, more: dict[str, Any], name: str, life: int) -> dict[str, int]:
+        """Memory for what a server holds, where that may outlive it."""
+        if not keeps_memory(spec):
+            return {}
+        states = STATES[spec.optimizer or "sgd"]
+        sizes = Sizes.of(more["stop"] - more["start"], more["block"], states, spec.workers)
+        return self._segments.keep(name, sizes, check=not life)
 
     def standing(self) -> dict[str, Any]:
         """How things stand with the workers, for whoever begins to serve."""

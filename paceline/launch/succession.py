@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from paceline.errors import RunFailed
 from paceline.launch.crew import Crew, Member
 from paceline.launch.starter import Starter
 from paceline.spec import RunSpec
 from paceline.transport.control import Message
 from paceline.types import Facts
+
+IN_STEP_WITHIN = 15.0  # seconds from when standbys are up: there is nothing yet to catch up with
 
 
 class Succession:
@@ -30,8 +33,12 @@ class Succession:
         match message["kind"]:
             case "in-step":
                 self._on_in_step(member, message["life"])
+            case "astray":
+                member.astray = message["why"]
             case "alone":
                 self._on_alone(member, message["number"], message["life"])
+            case "answered":
+                member.answered = tuple(message["versions"])
             case "absent":
                 self._on_absent(member, self._crew.workers()[message["worker"]])
             case "present":
@@ -39,6 +46,16 @@ class Succession:
             case _:
                 return False
         return True
+
+    def check_begun(self, seconds: float) -> None:
+        """RunFailed if a standby is not in step so long after all are up, with what it said."""
+        late = [standby for standby in self._crew.standbys() if not standby.in_step]
+        if late and seconds > IN_STEP_WITHIN:
+            why = late[0].astray.rstrip(".") or f"server-{late[0].index} has not heard of it"
+            raise RunFailed(
+                f"{late[0].role} is not in step after {seconds:.0f} s: {why}; mend that, or go "
+                "without --replicas."
+            )
 
     def promote(self, spec: RunSpec, facts: Facts, gone: Member) -> Member:
         """The standby serves from now on, and gets one of its own where the server was."""
@@ -53,6 +70,7 @@ class Succession:
 
     def again(self, spec: RunSpec, facts: Facts, gone: Member) -> None:
         """Another standby in place of one that is gone."""
+        self._starter.forget(gone)
         server = self._crew[f"server-{gone.index}"]
         self._starter.standby(spec, facts, server, gone.address, gone.life + 1)
 

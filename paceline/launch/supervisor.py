@@ -23,7 +23,7 @@ from paceline.launch.harm import Harm
 from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
-from paceline.launch.policy import Answer, Policy, lost_with
+from paceline.launch.policy import Answer, Policy, lost_with, untold
 from paceline.launch.regrouping import Regrouping
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
@@ -42,6 +42,7 @@ from paceline.worker.recipe import Recipe
 SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
+TELLING = 2.0  # seconds in which workers say what a server that is lost had answered them
 LOG_LINES = 12
 AGAIN = "start the run again, or take it up with paceline resume if it has a checkpoint"
 
@@ -120,7 +121,7 @@ class Supervisor:
         if not self._until(crew.servers, "ready"):
             return
         self._starter.standbys(spec, facts)
-        if not self._until(crew.standbys, "in step"):
+        if not self._until(crew.standbys, "ready") or not self._until(crew.standbys, "in step"):
             return
         self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
@@ -158,11 +159,14 @@ class Supervisor:
 
     def _until(self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True) -> bool:
         """Turn until all of them are that far; False if the run was asked to stop before."""
+        began = self._clock.now()
         while not all(m.reached(state) for m in whom()):
             if stoppable and self._stopping.asked:
                 return False
             self._turn()
             self._check()
+            if state == "in step":
+                self._succession.check_begun(self._clock.now() - began)
         return True
 
     def _turn(self, seconds: float = 0.1) -> None:
@@ -355,8 +359,10 @@ class Supervisor:
                 return
         if self._crew.culprit() is None:
             return
-        deadline = self._clock.now() + ECHO
-        while self._clock.now() < deadline:
+        began = self._clock.now()
+        while (waited := self._clock.now() - began) < ECHO or (
+            self._facts is not None and waited < TELLING and untold(self._spec, self._crew)
+        ):
             self._turn(0.02)
         culprit = self._crew.culprit()
         assert culprit is not None
@@ -366,7 +372,7 @@ class Supervisor:
                 raise error
             if error is not None:
                 raise RunFailed(f"{culprit.role}: {error}")
-        lost = lost_with(self._spec, culprit) if self._facts is not None else ""
+        lost = lost_with(self._spec, culprit, self._crew) if self._facts is not None else ""
         raise self._death(culprit, f"{culprit.end_in_words()}{lost}.")
 
     def _death(self, member: Member, how: str) -> RoleDied:
@@ -429,6 +435,7 @@ class Supervisor:
             if self._snapshot_wanted and member.role == "worker-0":
                 self._say([member], "snapshot")
         elif member.kind == "server":
+            self._starter.served(member)
             self._harm.brief(member)
         if member.kind != "standby":  # told when it is in step
             self._tell(member.role, "back", "up again")

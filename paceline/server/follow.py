@@ -29,12 +29,14 @@ def follow(
     life: int,
     tally: Tally,
     tick: Callable[[], bool],
+    tell: Callable[[str], None],
     wake: int,
     every: float = 0.2,
 ) -> None:
     """Follow until `tick` says to end: it is called every `every` seconds, and when `wake` stirs.
 
-    `life` is how often this standby was started again.
+    `life` is how often this standby was started again; `tell` takes a sentence on why it follows
+    nobody just now.
     """
     trip: Trip | None = None
     selector = selectors.DefaultSelector()
@@ -42,9 +44,11 @@ def follow(
     next_tick = 0.0
     while True:
         if trip is None:
-            trip = _meet(connect, life)
-            if trip is not None:
+            try:
+                trip = _meet(connect, life)
                 selector.register(trip.stream, trip.watching, trip)
+            except (PeerLost, WireError) as wrong:
+                tell(str(wrong))
         began = time.perf_counter()
         ready = selector.select(every if trip is not None else AGAIN)
         woke = time.perf_counter()
@@ -55,10 +59,11 @@ def follow(
             elif trip is not None:
                 try:
                     _hear(trip, shadow, selector, tally)
-                except (PeerLost, WireError):
+                except (PeerLost, WireError) as wrong:
                     selector.unregister(trip.stream)
                     trip.line.close()
                     trip = None
+                    tell(str(wrong))
         now = time.perf_counter()
         if now >= next_tick:
             next_tick = now + every
@@ -69,13 +74,14 @@ def follow(
     selector.close()
 
 
-def _meet(connect: Callable[[], Line], life: int) -> Trip | None:
+def _meet(connect: Callable[[], Line], life: int) -> Trip:
+    trip = Trip(connect())
     try:
-        trip = Trip(connect())
         trip.stream.queue(memoryview(pack(Frame(Kind.FOLLOW, 0, life))))
         trip.flush()
-    except (PeerLost, WireError):
-        return None
+    except PeerLost:
+        trip.line.close()
+        raise
     return trip
 
 

@@ -74,4 +74,4 @@ class Shadow:
         for index, window in enumerate(self._windows):
             window.table.lend(0, window.table.chunked(self._desk.row(index, 0)))
             if index in self._notes:
-                window.resume(Note.unpack(self._notes[index]))
+                window.take_over(Note.unpack(self._notes[index]))

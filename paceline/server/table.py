@@ -47,8 +47,17 @@ class Table:
             self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
-        self.current = 0
-        self.version = 0
+        self.stand(0)
+
+    def stand(self, version: int) -> None:
+        """This version is the current one; where there are several places, it lies in its own."""
+        self.version = version
+        self._be(version % self.places)
+
+    def _be(self, place: int) -> None:
+        self.current = place
+        if self._states is not None:
+            self._rule.state = self._states[place]
 
     def lend(self, worker: int, grads: list[Tensor]) -> None:
         """A worker's gradient lies here for once, chunk by chunk, and not in its row."""
@@ -67,6 +76,11 @@ class Table:
             self._slots[into].copy_(self._slots[self.current])
             if self._states is not None:
                 self._states[into].copy_(self._states[self.current])
+
+    def move(self, into: int) -> None:
+        """Go on from there."""
+        self.copy(into)
+        self._be(into)
 
     def pool(self, pushes: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         """The same update from one row: the mean is put where the first of these gradients lay."""
@@ -103,8 +117,7 @@ class Table:
         self.version += 1
         grads = self._weighed(pushes)
         if not grads:
-            self.copy(into)
-            self.current = into
+            self.move(into)
             return
         measured = self._measured if self._measured_for == self.version else None
         parts = measured[first:] if measured else self._parts(grads, into, first)

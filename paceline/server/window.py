@@ -69,7 +69,7 @@ class Window:
         # Answers that wait for a standby: one a peer and worker, however often it is asked for.
         self._held: dict[tuple[Connection, int], tuple[Frame, Done]] = {}
         if marks is not None and marks.version is not None:
-            self.table.version, self.table.current = marks.version, marks.version % 2
+            self.table.stand(marks.version)
             self.resume(Note(marks.pushes(), marks.shares()))
 
     def resume(self, note: Note) -> None:
@@ -77,6 +77,13 @@ class Window:
         self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in note.pushes.items()}
         self.gate.resume(self.table.version, note.pushes, note.shares)
         self.ready = True
+
+    def take_over(self, note: Note) -> None:
+        """Serve what was followed so far, and leave it to a successor where that is to be."""
+        self.table.move(self.table.version % self.table.places)
+        self.resume(note)
+        if self._marks is not None:
+            self._marks.stand(self.table.version, note.pushes, self.gate.share)
 
     def init(self, values: Tensor) -> None:
         """The first parameters are here. A second time, from another life, they change nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -92,6 +92,9 @@ def post_from(
             addresses[moved["server"]] = moved["address"]
         return addresses
 
+    def answered(versions: Sequence[int]) -> None:
+        control.send("answered", versions=list(versions))
+
     need = layout(spec, size, len(roster["shards"]), 0)
     shared = spec.transport == "shm"
 
@@ -112,6 +115,7 @@ def post_from(
         block=roster["block"],
         addresses=tuple(addresses),
         where=where,
+        answered=answered,
         meeting=roster["meeting"],
         board=fds["board"] if shared else None,
         params=rows("params", need.params),

@@ -18,7 +18,10 @@ from faults_tools import ALL, Watch, alive, harm, kill, task
 from torch import Tensor
 
 import paceline
-from paceline.errors import RoleDied
+from paceline.errors import RoleDied, RunFailed
+from paceline.launch import succession
+from paceline.launch.starter import Starter
+from paceline.transport import memory
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
@@ -132,35 +135,62 @@ def test_a_worker_and_a_server_at_once(crew: str, runs: Path) -> None:
         assert counted(run).eq(EPOCHS).all()
 
 
-@pytest.mark.parametrize("first", ["server-0", "standby-0"])
-def test_both_at_once_end_the_run_with_a_sentence(first: str, runs: Path) -> None:
-    def both(pids: dict[str, int]) -> None:
-        second = {"server-0": "standby-0", "standby-0": "server-0"}[first]
+def both(first: str, apart: float = 0.0) -> Act:
+    """Kill a server and its standby, this one first."""
+    second = {"server-0": "standby-0", "standby-0": "server-0"}[first]
+
+    def act(pids: dict[str, int]) -> None:
         os.kill(pids[first], signal.SIGKILL)
+        time.sleep(apart)
         os.kill(pids[second], signal.SIGKILL)
 
+    return act
+
+
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
+@pytest.mark.parametrize("first", ["server-0", "standby-0"])
+def test_both_at_once_and_the_servers_memory_is_still_there(
+    crew: str, first: str, runs: Path
+) -> None:
+    with harm(runs, both(first), "server-0", "standby-0"):
+        run = train(runs, crew)
+    assert told(run, "server-0").count("died") >= 1
+    assert counted(run).eq(EPOCHS).all()
+
+
+@pytest.mark.parametrize("apart", [0.01, 0.03, 0.06])
+def test_a_server_dies_while_a_new_standby_catches_up(apart: float, runs: Path) -> None:
+    with harm(runs, both("standby-0", apart), "server-0", "standby-0"):
+        run = train(runs, "ps-async-tcp")
+    assert counted(run).eq(EPOCHS).all()
+
+
+def test_both_at_once_end_the_run_where_no_memory_outlives_them(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "available", lambda: False)
     with (
-        harm(runs, both, "server-0", "standby-0"),
+        harm(runs, both("standby-0"), "server-0", "standby-0"),
         pytest.raises(RoleDied, match=r"server-0 was killed .* standby .*updates .* are lost"),
     ):
         train(runs, "ps-async-tcp", epochs=1000)
 
 
-def test_a_server_that_dies_while_a_new_standby_catches_up_ends_the_run_or_loses_nothing(
-    runs: Path,
+def test_a_standby_that_cannot_follow_is_told_with_the_reason(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def then_the_server(pids: dict[str, int]) -> None:
-        os.kill(pids["standby-0"], signal.SIGKILL)
-        time.sleep(0.03)
-        os.kill(pids["server-0"], signal.SIGKILL)
+    starting = Starter.standby
 
-    with harm(runs, then_the_server, "server-0", "standby-0"):
-        try:
-            run = train(runs, "ps-async-tcp")
-        except RoleDied as ended:
-            assert "are lost" in str(ended)  # noqa: PT017 - either is right
-        else:
-            assert counted(run).eq(EPOCHS).all()
+    def elsewhere(self: Any, spec: Any, facts: Any, server: Any, address: str) -> None:
+        right, server.address = server.address, "127.0.0.1:1"
+        starting(self, spec, facts, server, address)
+        server.address = right
+
+    monkeypatch.setattr(Starter, "standby", elsewhere)
+    monkeypatch.setattr(succession, "IN_STEP_WITHIN", 0.5)
+    why = r"standby-0 is not in step .*: cannot reach server-0 at 127.0.0.1:1: Connection refused;"
+    with pytest.raises(RunFailed, match=why):
+        train(runs, "ps-async-tcp")
 
 
 @pytest.mark.parametrize("rule", ["momentum", "adam"])

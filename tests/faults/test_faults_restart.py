@@ -16,6 +16,7 @@ from torch import Tensor
 
 import paceline
 from paceline.errors import RoleDied
+from paceline.store.steps import read_steps
 from paceline.transport import memory
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
@@ -172,9 +173,14 @@ def test_a_worker_that_thaws_in_time_goes_on_as_if_nothing_had_been(runs: Path) 
 def test_a_server_whose_memory_goes_with_it_is_not_replaced_by_an_empty_one(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And how many updates went with it is said to the last one that was answered."""
     monkeypatch.setattr(memory, "available", lambda: False)
     with (
         harm(runs, kill("server-0"), "server-0"),
-        pytest.raises(RoleDied, match=r"server-0 was killed .* no memory .* updates .* are lost"),
+        pytest.raises(RoleDied, match=r"server-0 was killed .* no memory .* are lost") as ended,
     ):
-        train(runs, "ps-async-tcp", epochs=1000)
+        train(runs, "ps-async-tcp", epochs=1000, servers=1)
+    (folder,) = runs.iterdir()
+    steps = [read_steps(folder / "steps" / f"worker-{worker}.steps") for worker in range(2)]
+    last = max(int(taken["version"][-1]) for taken in steps)
+    assert f": the {last:,} updates that it had answered are lost" in str(ended.value)

@@ -10,7 +10,7 @@ import pytest
 
 from paceline.launch.crew import Crew, Member
 from paceline.launch.placement import Place
-from paceline.launch.policy import Answer, Policy, can_rejoin, keeps_memory, lost_with
+from paceline.launch.policy import Answer, Policy, can_rejoin, keeps_memory, lost_with, untold
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control, pair
@@ -41,7 +41,11 @@ def on_loss(crew: Crew, role: str, **more: Any) -> Answer:
 
 
 def test_a_server_whose_memory_outlives_it_is_started_again(crew: Crew) -> None:
+    assert keeps_memory(RunSpec(**TCP))
+    assert not keeps_memory(RunSpec(**TCP, max_restarts=0))
+    crew["server-0"].kept = "server-0"
     assert on_loss(crew, "server-0") is Answer.START_AGAIN
+    assert lost_with(RunSpec(**TCP), crew["server-0"], crew) == ""
 
 
 def test_a_server_whose_memory_does_not_is_not(crew: Crew, monkeypatch: Any) -> None:
@@ -50,19 +54,32 @@ def test_a_server_whose_memory_does_not_is_not(crew: Crew, monkeypatch: Any) -> 
     assert not can_rejoin(spec, "server")
     assert not keeps_memory(spec)
     assert on_loss(crew, "server-0") is Answer.GIVE_UP
-    crew["server-0"].progress = Progress(step=1234)
-    assert "the 1,234 updates it had told of are lost" in lost_with(spec, crew["server-0"])
+
+
+def test_what_went_with_a_server_is_what_workers_were_answered(crew: Crew) -> None:
+    spec, server, worker = RunSpec(**TCP), crew["server-0"], crew["worker-0"]
+    server.code, server.progress = -9, Progress(step=1235)
+    assert untold(spec, crew)
+    assert "at least 1,234 updates that it had answered are lost" in lost_with(spec, server, crew)
+    worker.answered = (1240,)
+    assert not untold(spec, crew)
+    assert "the 1,240 updates that it had answered are lost" in lost_with(spec, server, crew)
+    worker.answered, worker.code = (), -9  # nobody knows what this one was answered
+    assert not untold(spec, crew)
+    assert "at least 1,234 updates" in lost_with(spec, server, crew)
 
 
 def test_a_standby_takes_over_only_in_step_and_alive(crew: Crew) -> None:
-    standby = crew["standby-0"]
+    server, standby = crew["server-0"], crew["standby-0"]
     assert on_loss(crew, "server-0", replicas=1) is Answer.GIVE_UP
     standby.in_step = True
     assert on_loss(crew, "server-0", replicas=1) is Answer.PROMOTE
     standby.code = -9
     assert on_loss(crew, "server-0", replicas=1) is Answer.GIVE_UP
-    told = lost_with(RunSpec(**TCP, replicas=1), crew["server-0"])
-    assert told.startswith(", and its standby was gone or not yet in step: the 0 updates")
+    told = lost_with(RunSpec(**TCP, replicas=1), server, crew)
+    assert "and its standby was gone or not yet in step: at least 0 updates" in told
+    server.kept = "server-0"
+    assert on_loss(crew, "server-0", replicas=1) is Answer.START_AGAIN
 
 
 def test_a_standby_is_started_again(crew: Crew) -> None:
@@ -71,19 +88,16 @@ def test_a_standby_is_started_again(crew: Crew) -> None:
     assert on_loss(crew, "standby-0", replicas=1) is Answer.GIVE_UP
 
 
-def test_servers_with_standbys_have_memory_of_their_own() -> None:
-    assert keeps_memory(RunSpec(**TCP))
-    assert not keeps_memory(RunSpec(**TCP, replicas=1))
-    assert not keeps_memory(RunSpec(**TCP, max_restarts=0))
-
-
 def test_a_promoted_standby_is_the_server_in_its_next_life(crew: Crew) -> None:
     before, standby = crew["server-0"], crew["standby-0"]
     before.life, standby.state = 1, "ready"
+    before.memory = before.kept = "server-0"
+    standby.memory = "standby-0-0"
     assert crew.promote(before) is standby
     assert crew["server-0"] is standby
     assert (standby.role, standby.kind, standby.life) == ("server-0", "server", 2)
     assert not standby.reached("ready")
+    assert standby.kept == "server-0"  # until it serves
     assert crew.servers() == [standby]
     assert crew.standbys() == []
 
@@ -114,6 +128,7 @@ def test_who_can_be_taken_back(
     member: Member, fields: dict[str, Any], kind: str, answer: Answer
 ) -> None:
     member.kind = kind
+    member.kept = "server-1" if kind == "server" else ""
     assert Policy(3).on_loss(RunSpec(**fields), member, Crew()) is answer
 
 

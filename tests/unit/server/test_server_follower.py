@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from typing import Any
 
@@ -13,10 +14,13 @@ from torch import Tensor
 
 from paceline.errors import WireError
 from paceline.exchange.gates import make_gate
+from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
+from paceline.server.kept import Kept
 from paceline.server.note import Note, note_bytes
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.shadow import Shadow
+from paceline.server.shards import Sizes
 from paceline.server.tally import Tally
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import raw
@@ -54,7 +58,7 @@ class Line:
         self.closed = True
 
 
-def desk(gate: str, rule: str, tell: Any = None) -> Desk:
+def desk(gate: str, rule: str, tell: Any = None, kept: Kept | None = None) -> Desk:
     return Desk(
         SIZE,
         WORKERS,
@@ -63,7 +67,15 @@ def desk(gate: str, rule: str, tell: Any = None) -> Desk:
         Tally(),
         block=BLOCK,
         tell=tell,
+        kept=kept,
     )
+
+
+def memory(rule: str) -> Kept:
+    """As the supervisor holds it."""
+    sizes = Sizes.of(SIZE, BLOCK, STATES[rule], WORKERS)
+    words = memoryview(array("q", [0] * sizes.words))
+    return Kept(torch.zeros(2, SIZE), torch.zeros(2, sizes.states, SIZE), words)
 
 
 def width(block: int) -> int:
@@ -120,14 +132,14 @@ class Server:
 class Pair(Server):
     """A server with a standby; what goes between them waits until it is delivered."""
 
-    def __init__(self, gate: str, rule: str = "sgd") -> None:
+    def __init__(self, gate: str, rule: str = "sgd", kept: Kept | None = None) -> None:
         self.told: list[tuple[str, int, int]] = []
-        super().__init__(desk(gate, rule, lambda *what: self.told.append(what)), gate)
+        super().__init__(desk(gate, rule, lambda *what: self.told.append(what), kept), gate)
         self._rule = rule
 
-    def follow(self, life: int = 0) -> None:
+    def follow(self, life: int = 0, kept: Kept | None = None) -> None:
         self.link = Line()
-        self.behind = desk(self._gate, self._rule)
+        self.behind = desk(self._gate, self._rule, kept=kept)
         self.shadow = Shadow(self.behind, WORKERS)
         self.tell(self.link, Frame(Kind.FOLLOW, 0, life))
 
@@ -236,6 +248,34 @@ def test_a_server_dies_between_any_two_frames(gate: str, rule: str) -> None:
                 if sequence > answered[worker]:
                     after.push(worker, sequence)
         torch.testing.assert_close(after.pull(), due, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
+@pytest.mark.parametrize("gate", GATES)
+def test_who_took_over_leaves_everything_to_its_successor(gate: str, rule: str, count: int) -> None:
+    pair, kept = Pair(gate, rule), memory(rule)
+    pair.init()
+    pair.follow(kept=kept)
+    for sequence in range(1, count + 1):
+        for worker in range(WORKERS):
+            pair.push(worker, sequence)
+        pair.deliver()
+    pair.deliver()
+    second = pair.promoted()
+    for taken in (count, count + 1):
+        third = Pair(gate, rule, kept)
+        assert torch.equal(third.pull(), second.pull())
+        for worker in range(WORKERS):
+            assert all(w.known_of(worker) == taken for w in third.desk.windows)
+            second.push(worker, count + 1)
+    third.follow()
+    third.deliver()
+    third.same()
+    for worker in range(WORKERS):
+        third.push(worker, count + 2)
+    third.deliver()
+    third.same()
 
 
 def test_nobody_is_answered_before_the_standby_has_it() -> None:
