@@ -24,10 +24,10 @@ import torch
 from torch import nn
 
 import paceline
+from bench.records import records, speed
 from bench.tables import spread
 from paceline.data.base import Batch
-from paceline.measure.rates import durations
-from paceline.store.steps import Steps, read_steps
+from paceline.store.steps import Steps
 from paceline.tasks.lenet import LeNet
 
 MORE = 0.78  # of its samples that the slowed worker takes twice
@@ -67,25 +67,10 @@ def _role() -> str:
     return Path("/proc/self/fd/2").readlink().stem
 
 
-def records(run: Any) -> list[Steps]:
-    return [read_steps(run.folder.steps_path(f"worker-{w}")) for w in range(WORKERS)]
-
-
-def begin(steps: Steps) -> float:
-    return float(steps["time"][0] - durations(steps[:1])[0])
-
-
 def own_speeds(steps: list[Steps]) -> list[float]:
     """Samples a second of each worker, while all were at it."""
     end = min(float(one["time"][-1]) for one in steps)
     return [speed([one[one["time"] <= end]]) for one in steps]
-
-
-def speed(steps: list[Steps]) -> float:
-    """Samples a second of all workers together, from the first step's begin to the last's end."""
-    end = max(float(one["time"][-1]) for one in steps)
-    samples = sum(float(one["samples"].sum()) for one in steps)
-    return samples / (end - min(map(begin, steps)))
 
 
 def recovered(steps: list[Steps], turn: int, least: float) -> float:

@@ -21,8 +21,8 @@ import numpy as np
 from torch import Tensor, nn
 
 import paceline
+from bench.records import records
 from bench.tables import spread
-from paceline.store.steps import read_steps
 from paceline.tasks.lenet import LeNet
 
 BOUND = 3
@@ -55,10 +55,6 @@ def _claimed() -> bool:
     except FileExistsError:
         return False
     return True
-
-
-def records(run: Any) -> list[np.ndarray]:
-    return [read_steps(run.folder.steps_path(f"worker-{w}")) for w in range(2)]
 
 
 def ahead(steps: list[np.ndarray]) -> int:

@@ -1,9 +1,9 @@
 """Random faults against real runs: `make chaos`.
 
 A trial is a run of a task that counts how often each sample was trained on, with one fault in it:
-a role is killed at some moment, or stopped for less or more than its lease. Afterwards all must
-be as if nothing had been. A trial depends on the seed and its number alone, as far as the clock
-allows, so one that failed is done again by itself:
+a role is killed at some moment, or stopped for less or more than its lease, or a connection is cut
+or silent for so long. Afterwards all must be as if nothing had been. A trial depends on the seed
+and its number alone, as far as the clock allows, so one that failed is done again by itself:
 
     python -m tools.chaos --seed 7 --only 12
 """
@@ -35,6 +35,7 @@ from paceline.launch.policy import can_rejoin
 from paceline.report.layout import Column, table
 from paceline.report.words import number
 from paceline.spec import RunSpec
+from paceline.spec.inject import LINES
 from tools.counting import Counting
 from tools.leftovers import leave_mark, leftovers
 
@@ -48,6 +49,7 @@ SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE, MIDDLE = "-wide", "-middle"  # end the names of crews whose pushes take a while
 MORE = "-more"  # and of those with twice as many workers, and as many samples a round
+REPLICAS = "-replicas"  # is in the names of those whose servers have standbys
 
 
 class TooLong(Exception):
@@ -69,6 +71,7 @@ class Tally:
     failed: int = 0
     kills: list[float] = field(default_factory=list)  # seconds until recovery
     stops: list[float] = field(default_factory=list)  # the same, with the time stopped
+    cuts: list[float] = field(default_factory=list)  # the same, of connections
 
 
 def crews() -> dict[str, dict[str, Any]]:
@@ -87,6 +90,8 @@ def crews() -> dict[str, dict[str, Any]]:
             found[crew] = asked
             if kind.served or in_a_group(RunSpec(**asked)):
                 found[crew + WIDE] = asked
+            if kind.served and transport == "tcp":
+                found[crew + REPLICAS] = found[crew + REPLICAS + WIDE] = asked | {"replicas": 1}
             if in_a_group(RunSpec(**asked)):  # more survive, who may be a round apart
                 found[crew + MORE] = asked | {"workers": 2 * WORKERS, "batch": BATCH // 2}
     rounds = {"strategy": "ps-sync", "transport": "shm", "workers": WORKERS}
@@ -101,20 +106,38 @@ def roles(asked: dict[str, Any]) -> list[str]:
     found = [f"worker-{index}" for index in range(asked["workers"])]
     if can_rejoin(RunSpec(**asked), "server"):
         found += [f"server-{index}" for index in range(SERVERS)]
+    if can_rejoin(RunSpec(**asked), "standby"):
+        found += [f"standby-{index}" for index in range(SERVERS)]
+    return found
+
+
+def lines(asked: dict[str, Any]) -> list[str]:
+    """Connections."""
+    servers = range(SERVERS)
+    found = [f"worker-{worker}-server-{server}" for worker in range(WORKERS) for server in servers]
+    if asked.get("replicas"):
+        found += [f"standby-{index}-server-{index}" for index in servers]
     return found
 
 
 def any_trial(rng: Random, known: dict[str, dict[str, Any]]) -> Trial:
-    """A kill as often as a stop, at a step as often as at a time; a stop short or long."""
+    """A kill as often as a stop, at a step as often as at a time; a stop short or long.
+
+    Over TCP every fourth is something done to a connection, for as short or as long.
+    """
     crew = rng.choice(sorted(known))
     role = rng.choice(roles(known[crew]))
+    lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
+    if known[crew]["transport"] == "tcp" and rng.random() < 0.25:
+        line = rng.choice(lines(known[crew]))
+        moment = f"{rng.uniform(0, SECONDS):.3f}s"
+        return Trial(crew, f"{rng.choice(LINES)}:{line}@{moment}+{lasts:.3f}s")
     if rng.random() < 0.5:
         moment = f"step={rng.randint(1, ROUNDS)}"
     else:
         moment = f"{rng.uniform(0, SECONDS):.3f}s"
     if rng.random() < 0.5:
         return Trial(crew, f"kill:{role}@{moment}")
-    lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
     return Trial(crew, f"stop:{role}@{moment}+{lasts:.3f}s")
 
 
@@ -193,7 +216,8 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
     else:
         faults = run.summary["faults"]
         tally.missed += not faults
-        after = tally.kills if trial.fault.startswith("kill") else tally.stops
+        kinds = {"kill": tally.kills, "stop": tally.stops}
+        after = kinds.get(trial.fault.partition(":")[0], tally.cuts)
         after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
         # Whoever was stopped after its last step shows no other sign of having gone on.
         if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
@@ -209,9 +233,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, help="so long instead")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(2**32))
     parser.add_argument("--only", type=int, help="one trial, by its number")
-    parser.add_argument("--crew", choices=sorted(crews()), help="only this strategy and transport")
+    parser.add_argument("--crew", nargs="+", choices=sorted(crews()), help="only these")
     chosen = parser.parse_args()
-    known = {n: asked for n, asked in crews().items() if chosen.crew in (None, n)}
+    known = {n: asked for n, asked in crews().items() if n in (chosen.crew or [n])}
     say(f"seed {chosen.seed}\n")
     mark = leave_mark("PACELINE_CHAOS")
     out = Path(tempfile.mkdtemp(prefix="paceline-chaos-"))
@@ -227,7 +251,7 @@ def main() -> int:
         wrong = attempt(trial, known[trial.crew], folder, mark, tallies[trial.crew])
         if wrong:
             again = f"--seed {chosen.seed} --only {number_}"
-            again += f" --crew {chosen.crew}" if chosen.crew else ""
+            again += f" --crew {' '.join(chosen.crew)}" if chosen.crew else ""
             say(f"\n{trial.crew} {trial.fault}: {wrong}\n    {again} does it again; see {folder}\n")
         else:
             shutil.rmtree(folder, ignore_errors=True)
@@ -250,7 +274,8 @@ def show(tallies: dict[str, Tally]) -> None:
         Column(title="late", cells=[number(t.missed) for t in ours]),
         Column(title="failed", cells=[number(t.failed) for t in ours]),
     ]
-    for what, all_of in (("kill", [t.kills for t in ours]), ("stop", [t.stops for t in ours])):
+    of = {"kill": [t.kills for t in ours], "stop": [t.stops for t in ours]}
+    for what, all_of in (of | {"cut": [t.cuts for t in ours]}).items():
         middle = [statistics.median(seconds) if seconds else None for seconds in all_of]
         worst = [max(seconds, default=None) for seconds in all_of]
         columns += [

@@ -11,7 +11,7 @@ import math
 import selectors
 import socket
 import struct
-from collections.abc import Iterable
+from array import array
 from dataclasses import dataclass
 from random import Random
 
@@ -24,12 +24,16 @@ from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.server.connection import Connection
 from paceline.server.desk import Desk
+from paceline.server.follower import Tell
 from paceline.server.gate import Push
+from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, make_rule
-from paceline.server.shards import blocks
+from paceline.server.shards import Sizes, blocks
 from paceline.server.tally import Tally
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack
+from tools.fuzz_pipes import Pipe, Selector
+from tools.fuzz_standby import Standby, Wrong, held
 
 SECRET = bytes(range(32))
 SIZE, BLOCK, WORKERS = 40, 16, 3
@@ -38,89 +42,36 @@ GATES = (("at-once", 0, 0), ("all", 0, 0), ("all", 0, 1), ("bounded", 2, 0))
 CODECS = ("none", "none", "bf16", "int8", "topk:0.2", "onebit")
 
 
-class Wrong(Exception):
-    """What should not have come of some bytes."""
-
-
 @dataclass(frozen=True)
 class Setup:
     gate: str
     bound: int
     backup: int
     codec: str
+    followed: bool = False  # by a standby
+    kept: bool = False  # what it holds, for a successor
 
     @classmethod
     def any(cls, rng: Random) -> Setup:
-        return cls(*rng.choice(GATES), rng.choice(CODECS))
+        return cls(*rng.choice(GATES), rng.choice(CODECS), rng.random() < 0.5, rng.random() < 0.5)
 
+    def desk(self, tell: Tell | None) -> Desk:
+        return Desk(
+            SIZE,
+            WORKERS,
+            lambda: make_gate(self.gate, WORKERS, self.bound, self.backup),
+            lambda size: make_rule("sgd", size, Hyper()),
+            Tally(),
+            block=BLOCK,
+            codec=None if self.codec == "none" else make_codec(self.codec),
+            tell=tell,
+            kept=self._memory() if self.kept else None,
+        )
 
-class Selector:
-    """Knows who is registered, and as little as the real one forgives."""
-
-    def __init__(self) -> None:
-        self._known: set[object] = set()
-
-    def register(self, who: object, mask: int, data: object = None) -> None:
-        self._known.add(who)
-
-    def modify(self, who: object, mask: int, data: object = None) -> None:
-        if who not in self._known:
-            raise KeyError(who)
-
-    def unregister(self, who: object) -> None:
-        self._known.remove(who)
-
-
-class Pipe:
-    """One end of a socket pair in memory, which takes `room` bytes: the kernel's cost too much."""
-
-    def __init__(self, room: int) -> None:
-        self._room = room
-        self._inbox = bytearray()
-        self._closed = False
-        self.peer: Pipe = self
-
-    @classmethod
-    def pair(cls, room: int) -> tuple[Pipe, Pipe]:
-        one, two = cls(1 << 20), cls(room)  # the peer's own end takes all
-        one.peer, two.peer = two, one
-        return one, two
-
-    def setblocking(self, flag: bool) -> None:
-        pass
-
-    def fileno(self) -> int:
-        return -1 if self._closed else id(self)
-
-    def sendall(self, data: bytes) -> None:
-        self.sendmsg([data])
-
-    def sendmsg(self, parts: Iterable[bytes | memoryview]) -> int:
-        if self._closed or self.peer._closed:
-            raise BrokenPipeError
-        free = self._room - len(self.peer._inbox)
-        if free <= 0:
-            raise BlockingIOError
-        data = b"".join(parts)[:free]
-        self.peer._inbox += data
-        return len(data)
-
-    def recv_into(self, target: memoryview) -> int:
-        data = self.recv(len(target))
-        target[: len(data)] = data
-        return len(data)
-
-    def recv(self, count: int) -> bytes:
-        if self._closed:
-            raise OSError("closed")
-        if not self._inbox and not self.peer._closed:
-            raise BlockingIOError
-        data = bytes(self._inbox[:count])
-        del self._inbox[:count]
-        return data
-
-    def close(self) -> None:
-        self._closed = True
+    def _memory(self) -> Kept:
+        sizes = Sizes.of(SIZE, BLOCK, 0, WORKERS)
+        words = memoryview(array("q", [0] * sizes.words))
+        return Kept(torch.zeros(2, SIZE), torch.zeros(2, 0, SIZE), words)
 
 
 class Reader:
@@ -153,7 +104,7 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 4 or not self._sound(reader, frame):
+            if magic != b"PL" or protocol != 5 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
@@ -180,6 +131,7 @@ class Reference:
             self.ready[f.block]
             # Of workers in step another block may be ahead of this one.
             and f.version <= self.version[f.block] + self.gates[f.block].ahead
+            and f.sequence < 2**63
             and self.waiting[f.block].get(f.sender, f.sequence) == f.sequence
             and 0 <= f.weight <= 1e30
             and abs(f.lr) <= 1e30
@@ -270,25 +222,27 @@ class Stand:
         self.room = room
         self.reference = Reference(setup)
         self.selector = Selector()
-        self.desk = Desk(
-            SIZE,
-            WORKERS,
-            lambda: make_gate(setup.gate, WORKERS, setup.bound, setup.backup),
-            lambda size: make_rule("sgd", size, Hyper()),
-            Tally(),
-            block=BLOCK,
-            codec=None if setup.codec == "none" else make_codec(setup.codec),
-        )
+        self.desk = setup.desk(self._told if setup.followed else None)
         self.desk.params.zero_()
         self.said: list[bytes] = []
+        self.standby = None
+        if setup.followed:
+            self.standby = Standby(self.desk, setup.desk(None), WORKERS, self.selector, SECRET)
+
+    def _told(self, kind: str, number: int, life: int) -> None:
+        """As a supervisor would."""
+        if kind == "alone":
+            self.desk.permit(number)
 
     def compare(self) -> None:
         """Nothing but what the reference took has changed anything."""
-        real, due = self.desk.params.numpy(), self.reference.params.numpy()
+        real, due = held(self.desk).numpy(), self.reference.params.numpy()
         if not np.array_equal(real, due, equal_nan=True):
             raise Wrong(f"parameters are {real.tolist()}, not {due.tolist()}")
         if [w.table.version for w in self.desk.windows] != self.reference.version:
             raise Wrong("versions differ")
+        if self.standby is not None:
+            self.standby.compare()
 
     def serves(self) -> None:
         """A good peer is still answered, with the right parameters."""
@@ -347,6 +301,8 @@ class Wire:
         connection = self.connection
         while not connection.closed and self._tally.received < self._sent:
             self._turn(selectors.EVENT_READ)
+        if self._stand.standby is not None:
+            self._stand.standby.follow()
         try:
             while more := self._sock.recv(1 << 16):
                 self.heard += more
@@ -362,6 +318,7 @@ class Wire:
             self.connection.ready(mask, self._stand.desk)
         except WireError as wrong:
             self.connection.refuse(str(wrong))
+        self._stand.desk.tend()
 
     def check(self) -> None:
         if self.connection.closed != self.reader.refused:
@@ -396,16 +353,17 @@ def answers(heard: bytes) -> list[tuple[int, bytes]]:
 # What to say.
 
 COUNTS = (0, 1, 2, 3, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
-LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63, 2**64 - 1)
+LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e30, 1e31, 1e39, 1e308, math.inf, -math.inf, math.nan)
 CHOICES = {
-    "kind": (*range(10), 255),
+    "kind": (*range(14), 255),
     **dict.fromkeys(("sender", "staleness", "block", "begin", "end"), COUNTS),
     **dict.fromkeys(("sequence", "version", "length"), LONG),
     **dict.fromkeys(("weight", "lr", "seconds"), NUMBERS),
 }
 NOISE = torch.randn(4096, generator=torch.Generator().manual_seed(0))
-KINDS = [Kind.PUSH] * 16 + [Kind.PULL] * 4 + [Kind.INIT] * 2 + [Kind.LEAVE, Kind.STATE, Kind.LATE]
+KINDS = [Kind.PUSH] * 16 + [Kind.PULL] * 4 + [Kind.INIT] * 2
+KINDS += [Kind.LEAVE, Kind.STATE, Kind.LATE, Kind.FOLLOW, Kind.BASE, Kind.APPLY, Kind.ACK]
 
 
 HOW = ("good", "field", "flip", "replay", "noise", "length", "splice", "half")
@@ -430,7 +388,7 @@ class Mouth:
             return Frame(kind, 0, block=block, length=len(payload)), payload
         if kind != Kind.PUSH:
             return Frame(kind, sender), b""
-        last = ref.waiting[block].get(sender, min(2**64 - 1, ref.done[block].get(sender, 0) + 1))
+        last = ref.waiting[block].get(sender, min(2**63 - 1, ref.done[block].get(sender, 0) + 1))
         version = max(0, ref.version[block] - (rng.random() < 0.2))
         weight = float(rng.choice((0, 1, 1, 2, 32)))
         payload = self._gradient(block) if weight else b""

@@ -67,7 +67,7 @@ PANELS = {
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
     "What becomes of faults": (
-        *("max_restarts", "lease", "inject"),
+        *("replicas", "max_restarts", "lease", "inject"),
         *("checkpoint_every", "keep_checkpoints"),
     ),
 }

@@ -22,6 +22,7 @@ from paceline.types import Event
 Ends = Mapping[str, npt.NDArray[np.float64]]  # by worker: when each of its steps ended, in order
 
 NEVER = float("inf")
+SEEN = {"frozen": "frozen", "died": "killed", "absent": "not heard"}  # what an event tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +61,8 @@ def faults(events: Iterable[Event], ends: Ends, *, in_rounds: bool) -> list[Faul
             case "injected":
                 latest[role] = _injected(event, steps=role in ends)
                 cases.append(latest[role])
-            case "frozen" | "died":
-                what = "frozen" if event.kind == "frozen" else "killed"
+            case "frozen" | "died" | "absent":
+                what = SEEN[event.kind]
                 if case is None:
                     case = latest[role] = _Case(now, role, what, now)
                     cases.append(case)
@@ -87,6 +88,8 @@ def _injected(event: Event, steps: bool) -> _Case:
             case.what = "stopped"
             if not steps:  # what was under way between workers and it may still have ended
                 case.mark = min(over, event.time + 1.0)
+        case "cut" | "mute":
+            case.what, case.mark = f"{asked.kind} off from {asked.peer}", over
         case "slow":
             case.what, case.mark = f"{asked.factor:g} times as slow", over
         case "disk-full":

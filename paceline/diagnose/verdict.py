@@ -18,6 +18,7 @@ class Parts:
 
     phases: Mapping[str, Mapping[str, float]]  # seconds by worker and phase
     servers: int = 0  # that are processes of their own
+    standbys: int = 0
     cores: int | None = None
     cores_used: float | None = None  # by all roles together, mean while training
     straggler: Straggler | None = None
@@ -78,20 +79,22 @@ def verdict(parts: Parts) -> dict[str, Any]:
 
 
 def _take_turns(parts: Parts, cores: int) -> bool:
-    crowded = len(parts.phases) + parts.servers > cores
+    crowded = len(parts.phases) + parts.servers + parts.standbys > cores
     return crowded and (parts.cores_used is None or parts.cores_used >= BUSY * cores)
 
 
 def _cores(parts: Parts, cores: int, evidence: dict[str, Any]) -> dict[str, Any]:
     crew = _many(len(parts.phases), "worker")
-    if parts.servers:
+    if parts.standbys:
+        crew += f", {_many(parts.servers, 'server')} and {_many(parts.standbys, 'standby')}"
+    elif parts.servers:
         crew += f" and {_many(parts.servers, 'server')}"
     busy = "" if parts.cores_used is None else f", of which {parts.cores_used:.1f} are busy"
     sentence = (
         f"{crew} take turns on {_many(cores, 'core')}{busy}; "
         "more cores or fewer workers would help, another exchange would not"
     )
-    fewer = max(1, cores - parts.servers)
+    fewer = max(1, cores - parts.servers - parts.standbys)
     return _say("cores", sentence, evidence, (f"try --workers {fewer}", "or add a host"))
 
 

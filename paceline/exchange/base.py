@@ -10,7 +10,7 @@ from paceline.server.rules import Hyper
 from paceline.server.shards import BLOCK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -155,10 +155,14 @@ class Post:
     life: int = 0  # how often this worker was started again
     secret: bytes = b""
     returns: bool = False  # servers that are gone may come back
+    lease: float = 0.0  # seconds after which a silent role counts as gone
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
+    where: Callable[[], Sequence[str]] | None = None  # asks again, once one of them is gone
+    # Tells the version that each has answered, once one of them is gone; nothing: all are back.
+    answered: Callable[[Sequence[int]], None] | None = None
     meeting: str = ""  # host:port where workers meet for all-reduce
     board: int | None = None  # shared memory of the strategies that use it, as file and tensors
     params: Tensor | None = None  # [places, size]

@@ -44,7 +44,7 @@ class Strategy:
         return not self.gate and self.name != "hogwild"
 
 
-_SERVED = ("servers", "port", "codec", "tls")
+_SERVED = ("servers", "port", "codec", "tls", "replicas")
 
 STRATEGIES: dict[str, Strategy] = {
     s.name: s

@@ -123,15 +123,21 @@ class Bounded:
     def __init__(self, workers: int, bound: int) -> None:
         self._bound = bound
         self._rounds = dict.fromkeys(range(workers), 0)  # of those that count
+        self._gone: set[int] = set()
         self._held: set[int] = set()
 
     def push(self, push: Push) -> Decision:
-        self._rounds[push.worker] = push.round
+        slowest = 0
+        if push.worker in self._gone:  # the others went on without it: they do not go back for it
+            self._gone.discard(push.worker)
+            slowest = min(self._rounds.values(), default=0)
+        self._rounds[push.worker] = max(push.round, slowest)
         self._held.add(push.worker)
         return Decision((push,), self._released())
 
     def leave(self, worker: int) -> Decision:
         self._rounds.pop(worker, None)
+        self._gone.add(worker)
         self._held.discard(worker)
         return Decision(answer=self._released())
 

@@ -28,6 +28,7 @@ from paceline.transport.sockets import Line
 
 LARGE = 1 << 20  # parameters from which on a courier pays
 RETURNS_WITHIN = 10.0  # seconds a server has to come back
+AGAIN = 0.02  # seconds until one that cannot be reached is tried again
 
 Letter = tuple[int, Frame, memoryview | None]  # to a server
 
@@ -119,6 +120,8 @@ class Served(Exchange):
         self.taken = self._sequence
         behind, self.round = self.round, max(self._versions.values())
         before, self.share = self.share, self._shared_out(answers)
+        if not self._in_rounds:  # the others may have gone on without this one for a while
+            self._own_round = max(self._own_round, self.share[0])
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         return Outcome(
             exchange=time.perf_counter() - began - waited - elsewhere,
@@ -216,7 +219,7 @@ class Served(Exchange):
         first = next(a.frame for a in answers if a.server == 0 and a.frame.block == 0)
         return first.begin, first.end
 
-    # A server that is gone may come back, where it was and with all that it had answered.
+    # A server that is gone may come back, or another in its place, with all that it had answered.
 
     def _post_out(self, letter: Letter) -> None:
         """Send, and keep until the round is answered, in case it has to be said again."""
@@ -226,15 +229,22 @@ class Served(Exchange):
 
     def _collect(self) -> list[Answer]:
         deadline = time.monotonic() + RETURNS_WITHIN
+        told = False
         while True:
             try:
                 answers = self._mail.collect()
                 self._out.clear()
+                if told:
+                    self._tell_answered(())
                 return answers
             except PeerLost:
+                if not told:
+                    self._tell_answered(self._last_answered())
+                told = True
                 if not self._post.returns or time.monotonic() > deadline:
                     raise
                 self._disconnect()
+                time.sleep(AGAIN)
                 self._connect(deadline)
             self._mail.begin(self._targets[-1])
             for letter in self._out:
@@ -245,15 +255,18 @@ class Served(Exchange):
         """To all of them: what they know already they answer again and do not apply again."""
         post, before = self._post, (self.sent, self.received)
         self._lines = []
-        for server, address in enumerate(post.addresses):
+        for server in range(len(post.shards)):
             while True:
+                now = post.addresses if post.where is None else post.where()
                 try:
-                    line = Line.connect(address, f"server-{server}", post.secret, post.certificate)
+                    line = Line.connect(
+                        now[server], f"server-{server}", post.secret, post.certificate, post.lease
+                    )
                     break
                 except PeerLost:
                     if not post.returns or time.monotonic() > deadline:
                         raise
-                    time.sleep(0.02)
+                    time.sleep(AGAIN)
             self._lines.append(line)
         self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
@@ -263,8 +276,17 @@ class Served(Exchange):
         for line in self._lines:
             line.close()
 
+    def _last_answered(self) -> list[int]:
+        """Updates in what each server has told this worker, as its first block counts them."""
+        return [self._versions[server, 0] for server in range(len(self._post.shards))]
+
+    def _tell_answered(self, versions: Sequence[int]) -> None:
+        if self._post.answered is not None:
+            self._post.answered(versions)
+
     def finish(self) -> None:
         """Leave. A server that is just being replaced hears of it from the supervisor."""
+        self._tell_answered(self._last_answered())
         for server in range(len(self._lines)):
             with suppress(PeerLost):
                 self._mail.send(server, Frame(Kind.LEAVE, self._post.index))

@@ -35,8 +35,16 @@ class Member:
     progress: Progress = field(default_factory=Progress)
     frozen_at: float | None = None  # since when it is stopped
     leasing: bool = False  # has asked for samples in this life
+    in_step: bool = False  # a standby that may take over
+    astray: str = ""  # why a standby follows nobody, as it said last
+    absent: bool = False  # a worker that no server hears
+    # Of a worker that has lost a server, or is through: up to which version each has answered it.
+    answered: tuple[int, ...] = ()
     failure: tuple[str, str] | None = None  # kind and sentence of the error it reported
     report: dict[str, Any] = field(default_factory=dict)
+    log: str = ""  # the role whose log it writes, where that is another
+    memory: str = ""  # what a server or standby writes to, by name, where that outlives it
+    kept: str = ""  # the memory with everything that a server has answered, by name
 
     @property
     def gone(self) -> bool:
@@ -57,6 +65,8 @@ class Member:
         return self.gone and self.failure is not None and self.failure[0] == "PeerLost"
 
     def reached(self, state: str) -> bool:
+        if state == "in step":
+            return self.in_step
         return self.gone if state == "gone" else ORDER.index(self.state) >= ORDER.index(state)
 
     def live(self) -> dict[str, Any]:
@@ -124,6 +134,22 @@ class Crew:
 
     def servers(self) -> list[Member]:
         return [m for m in self if m.kind == "server"]
+
+    def standbys(self) -> list[Member]:
+        return [m for m in self if m.kind == "standby"]
+
+    def standby_of(self, server: Member) -> Member:
+        return self[f"standby-{server.index}"]
+
+    def promote(self, server: Member) -> Member:
+        """The standby of this server, in its place. There is no standby then."""
+        standby = self._members.pop(f"standby-{server.index}")
+        standby.log = standby.log or standby.role
+        standby.role, standby.kind, standby.life = server.role, "server", server.life + 1
+        standby.state = "starting"
+        standby.kept = server.kept  # until it serves
+        self._members[server.role] = standby
+        return standby
 
     def everyone(self) -> list[Member]:
         return list(self)

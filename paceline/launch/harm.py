@@ -12,7 +12,8 @@ from paceline.files import pretend_full
 from paceline.launch.crew import Crew, Member
 from paceline.launch.inject import Act, Schedule
 from paceline.measure.clock import Clock
-from paceline.spec.inject import injection
+from paceline.server.lines import STANDBY
+from paceline.spec.inject import LINES, injection
 
 DISK = "disk"  # stands for a role in events of the run's folder
 SIGNALS = {
@@ -45,9 +46,13 @@ class Harm:
         self.turn()
 
     def brief(self, member: Member) -> None:
-        """Tell a worker what concerns it; before it is told to train, so that nothing is late."""
+        """Tell a role what concerns it; a worker before it trains, so that nothing is late."""
         if self._any and member.kind == "worker":
             member.control.send("harm", **self._schedule.told(member.role))
+        elif self._any and member.kind == "server":
+            lines = self._schedule.lines(member.role)
+            harmed = {kind: [_number(role) for role in roles] for kind, roles in lines.items()}
+            member.control.send("harm", **harmed)
 
     def turn(self) -> None:
         """Do what is due."""
@@ -69,6 +74,8 @@ class Harm:
             self._signal(fault.role, number)
         if act.begins:  # while the disk still has room for it
             self._tell(fault.role or DISK, "injected", fault.text)
+        if fault.kind in LINES and (server := self._crew.get(fault.peer)) is not None:
+            self.brief(server)
         if fault.kind in ("slow", "disk-full"):
             pretend_full(self._folder, self._schedule.full)
             for worker in self._crew.workers():
@@ -85,3 +92,9 @@ class Harm:
         pretend_full(self._folder, False)
         for fault in self._schedule.missed() if self._clock is not None else ():
             self._tell(fault.role or DISK, "missed", f"{fault.text}: the run was over before")
+
+
+def _number(role: str) -> int:
+    """As a server knows who is at the other end of a connection."""
+    kind, _, number = role.partition("-")
+    return int(number) if kind == "worker" else STANDBY

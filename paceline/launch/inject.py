@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.spec.inject import Injection
+from paceline.spec.inject import LINES, Injection
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Schedule:
         for act in acts:
             del self._ends[act.number]
         for number, fault in list(self._waiting.items()):
-            if fault.own or (fault.role and fault.role not in steps):
+            if fault.own or any(role not in steps for role in fault.roles):
                 continue
             if now >= fault.at if fault.step is None else steps[fault.role] >= fault.step:
                 acts.append(self.begun(number, now))
@@ -73,6 +73,14 @@ class Schedule:
             ],
             "slow": math.prod(slow),
             "full": self.full,
+        }
+
+    def lines(self, server: str) -> dict[str, Any]:
+        """What a server must know: whose connections to it are cut, and whose are mute."""
+        under_way = [self._faults[number] for number in self._ends]
+        return {
+            kind: [fault.role for fault in under_way if (fault.kind, fault.peer) == (kind, server)]
+            for kind in LINES
         }
 
     @property

@@ -87,7 +87,7 @@ def _transport(spec: RunSpec) -> str:
         if spec.transport == "shm" and not memory.available():
             raise SpecError(["--transport shm: this system has no memfd; use --transport tcp."])
         return spec.transport
-    sent = spec.codec != "none" or spec.tls or spec.port
+    sent = spec.codec != "none" or spec.tls or spec.port or spec.replicas
     several = spec.backup and (spec.servers or 1) > 1  # over shared memory it has one alone
     return "shm" if memory.available() and not sent and not several else "tcp"
 

@@ -47,6 +47,10 @@ def _main(kind: str) -> Any:
             from paceline.launch.server_role import server
 
             return server
+        case "standby":
+            from paceline.launch.server_role import standby
+
+            return standby
         case "evaluator":
             from paceline.worker.evaluator import evaluator
 

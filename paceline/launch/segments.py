@@ -42,15 +42,25 @@ class Segments:
         """As workers see it. Let go of it soon: what is mapped is not freed."""
         return Board(self.fd("board"), self._words, 0.0)
 
-    def keep(self, server: int, sizes: Sizes) -> dict[str, int]:
-        """Where a server keeps what its successor needs; made the first time."""
-        kept, marks = f"kept-{server}", f"marks-{server}"
+    def keep(self, name: str, sizes: Sizes, check: bool) -> dict[str, int]:
+        """Where a server keeps what its successor needs; made the first time.
+
+        With `check` it has to be free now. Whoever follows one that is gone takes its room.
+        """
+        kept, marks = f"kept-{name}", f"marks-{name}"
         if kept not in self._fds:
             floats = 2 * (1 + sizes.states) * sizes.floats
-            check_memory(floats)
+            if check:
+                check_memory(floats)
             memory.size_segment(self.fd(kept), floats)
             size_board(self.fd(marks), sizes.words)
         return {"kept": self.fd(kept), "marks": self.fd(marks)}
+
+    def drop(self, name: str) -> None:
+        """Nobody will need what was kept under this name."""
+        for part in ("kept", "marks"):
+            if (fd := self._fds.pop(f"{part}-{name}", None)) is not None:
+                os.close(fd)
 
     def close(self) -> None:
         for fd in self._fds.values():

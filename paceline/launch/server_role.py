@@ -1,7 +1,13 @@
-"""The server role: a table behind a gate, until the supervisor says that all are done."""
+"""The roles server and standby: a table behind a gate, until the supervisor says that all are done.
+
+A standby is a server that serves nobody: it follows one, and serves in its place once it is told.
+"""
 
 from __future__ import annotations
 
+import socket
+import time
+from functools import partial
 from typing import Any
 
 from paceline.exchange.codecs.make import make_codec
@@ -9,32 +15,85 @@ from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
 from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
+from paceline.server.follow import follow
 from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
+from paceline.server.shadow import Shadow
 from paceline.server.shards import Sizes
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
 from paceline.transport.memory import FLOAT_BYTES
-from paceline.transport.sockets import listen
+from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
 from paceline.types import Progress, record
 
 
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
     """Serve the range [start, stop) of the flat parameters."""
-    start, stop = assignment["start"], assignment["stop"]
-    workers = assignment["workers"]
-    hyper = Hyper.of(assignment["hyper"])
-    layers = Layers(tuple(assignment["layers"]), start)
     tally = Tally()
+    desk = _desk(assignment, fds, control, tally)
+    desk.meet(assignment["lives"], assignment["left"])
+    listener, address = listen(assignment["address"])
+    control.send("ready", address=address)
+    _serve(assignment, control, desk, tally, listener)
+
+
+def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+    """Hold what the server at `follows` holds, and be ready to serve it at an address of its own.
+
+    Nobody is answered there before that: whoever comes early waits.
+    """
+    tally = Tally()
+    desk = _desk(assignment, fds, control, tally)
+    shadow = Shadow(desk, assignment["workers"])
+    listener, address = listen(assignment["address"])
+    clock = Clock(assignment["t0"])
+    began = clock.now()
+    identity = assignment["identity"]
+    connect = partial(
+        Line.connect,
+        assignment["follows"],
+        f"server-{assignment['index']}",
+        bytes.fromhex(assignment["secret"]),
+        identity["certificate"] if identity else "",
+        assignment["lease"],
+    )
+    control.send("ready", address=address)
+
+    def tick() -> bool:
+        _tell_progress(control, shadow.applied, tally)
+        return control.ended or control.holds("stop") or control.holds("promote")
+
+    def tell(why: str) -> None:
+        control.send("astray", why=why)
+
+    follow(shadow, connect, assignment["life"], tally, tick, tell, control.fileno())
+    if (now := control.take("promote")) is None:
+        _done(assignment, control, shadow.applied, tally, clock.now() - began)
+        return
+    shadow.take_over()
+    desk.meet(now["lives"], now["left"])
+    tally.begin()
+    control.send("ready", address=address)
+    _serve(assignment, control, desk, tally, listener)
+
+
+def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tally: Tally) -> Desk:
+    size, workers = assignment["stop"] - assignment["start"], assignment["workers"]
+    hyper = Hyper.of(assignment["hyper"])
+    layers = Layers(tuple(assignment["layers"]), assignment["start"])
     kept = None
     if "kept" in fds:
         states = STATES[assignment["rule"]]
-        sizes = Sizes.of(stop - start, assignment["block"], states, workers)
+        sizes = Sizes.of(size, assignment["block"], states, workers)
         kept = Kept.within(fds["kept"], fds["marks"], sizes)
-    desk = Desk(
-        stop - start,
+
+    def tell(kind: str, number: int, life: int) -> None:
+        control.send(kind, number=number, life=life)
+
+    return Desk(
+        size,
         workers,
         lambda: make_gate(
             assignment["gate"],
@@ -44,26 +103,36 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             assignment["whole"],
             assignment["balance"],
         ),
-        lambda size: make_rule(assignment["rule"], size, hyper, layers=layers),
+        lambda count: make_rule(assignment["rule"], count, hyper, layers=layers),
         tally,
         block=assignment["block"],
         codec=None if assignment["codec"] == "none" else make_codec(assignment["codec"]),
         damp=assignment["damp_stale"],
         kept=kept,
+        tell=tell if assignment["replicas"] else None,
+        lease=assignment["lease"],
     )
-    desk.meet(assignment["lives"], assignment["left"])
-    listener, address = listen(assignment["address"])
+
+
+def _serve(
+    assignment: dict[str, Any],
+    control: Control,
+    desk: Desk,
+    tally: Tally,
+    listener: socket.socket,
+) -> None:
     clock = Clock(assignment["t0"])
     began = clock.now()
-    control.send("ready", address=address)
 
     def tick() -> bool:
-        progress = Progress(step=desk.applied, sent=tally.sent, received=tally.received)
-        control.send("progress", **record(progress))
+        _tell_progress(control, desk.applied, tally)
         while (lost := control.take("lost")) is not None:
             desk.lose(lost["worker"], lost["life"])
         while (left := control.take("left")) is not None:
             desk.leave(left["worker"])
+        while (known := control.take("alone")) is not None:
+            desk.permit(known["number"])
+        _watch_lines(control, desk)
         return control.take("stop") is not None or control.ended
 
     identity = assignment["identity"]
@@ -75,13 +144,38 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         tick,
         control.fileno(),
         tls=server_context(Identity(**identity)) if identity else None,
+        lease=assignment["lease"],
     )
+    _done(assignment, control, desk.applied, tally, clock.now() - began)
+
+
+def _watch_lines(control: Control, desk: Desk) -> None:
+    """Whose connection is gone, who has come again, and what is done to them on purpose."""
+    now = time.monotonic()
+    for worker in desk.missing(now):
+        control.send("absent", worker=worker)
+    while (absent := control.take("absent")) is not None:
+        desk.miss(absent["worker"])
+    while desk.returned:
+        control.send("present", worker=desk.returned.pop())
+    while (harm := control.take("harm")) is not None:
+        desk.harm(harm["cut"], harm["mute"], now)
+
+
+def _tell_progress(control: Control, applied: int, tally: Tally) -> None:
+    progress = Progress(step=applied, sent=tally.sent, received=tally.received)
+    control.send("progress", **record(progress))
+
+
+def _done(
+    assignment: dict[str, Any], control: Control, applied: int, tally: Tally, seconds: float
+) -> None:
     control.send(
         "done",
-        holds=(stop - start) * FLOAT_BYTES,
-        applied=desk.applied,
+        holds=(assignment["stop"] - assignment["start"]) * FLOAT_BYTES,
+        applied=applied,
         sent=tally.sent,
         received=tally.received,
         phases=tally.phases,
-        seconds=clock.now() - began,
+        seconds=seconds,
     )

@@ -14,6 +14,7 @@ from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
 from paceline.launch.nursery import Nursery
 from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
+from paceline.launch.policy import keeps_memory
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
 from paceline.server.catalog import LAYERWISE, STATES
@@ -103,21 +104,75 @@ class Starter:
         if spec.tls:
             self._identity = new_identity()
         for index in range(len(self._shards)):
-            address = f"{spec.host}:{spec.port + index if spec.port else 0}"
-            self.server(spec, facts, index, address)
+            self.server(spec, facts, index, _address(spec, index))
 
     def server(self, spec: RunSpec, facts: Facts, index: int, address: str, life: int = 0) -> None:
         """One server; in a later life it takes over what the one before has left."""
-        start, stop = self._shards[index]
+        more = self._serving(spec, facts, index) | self.standing() | {"address": address}
+        name = f"server-{index}"
+        if (gone := self._crew.get(name)) is not None:
+            name = gone.kept
+            if gone.memory != gone.kept:  # it was to take over, and had not begun
+                self._segments.drop(gone.memory)
+        fds = self._keep(spec, more, name, life)
+        self._fork("server", index, place_server(), fds, more, life)
+        member = self._crew[f"server-{index}"]
+        member.memory = member.kept = name if fds else ""
+        if life:  # it will be where it was: workers may be told before it is up
+            member.address = address
+
+    def standbys(self, spec: RunSpec, facts: Facts) -> None:
+        """One for each server that is up, if there are to be any."""
+        for server in self._crew.servers() if spec.replicas else ():
+            address = _address(spec, len(self._shards) + server.index)
+            self.standby(spec, facts, server, address)
+
+    def standby(
+        self, spec: RunSpec, facts: Facts, server: Member, address: str, life: int = 0
+    ) -> None:
+        """A standby for this server, which will listen at an address of its own."""
+        more = {"address": address, "follows": server.address}
+        more |= self._serving(spec, facts, server.index)
+        name = f"standby-{server.index}-{life}"
+        fds = self._keep(spec, more, name, life)
+        self._fork("standby", server.index, place_server(), fds, more, life)
+        member = self._crew.standby_of(server)
+        member.address, member.memory = address, name if fds else ""
+
+    def served(self, server: Member) -> None:
+        """A server serves: its own memory is the one to go on from."""
+        if server.kept != server.memory:
+            self._segments.drop(server.kept)
+            server.kept = server.memory
+
+    def forget(self, standby: Member) -> None:
+        """Nobody goes on from what a standby had."""
+        self._segments.drop(standby.memory)
+
+    def _keep(self, spec: RunSpec, more: dict[str, Any], name: str, life: int) -> dict[str, int]:
+        """Memory for what a server holds, where that may outlive it."""
+        if not keeps_memory(spec):
+            return {}
+        states = STATES[spec.optimizer or "sgd"]
+        sizes = Sizes.of(more["stop"] - more["start"], more["block"], states, spec.workers)
+        return self._segments.keep(name, sizes, check=not life)
+
+    def standing(self) -> dict[str, Any]:
+        """How things stand with the workers, for whoever begins to serve."""
         workers = self._crew.workers()
-        block = self._block(spec, facts)
-        more = {
+        return {
+            "lives": [m.life for m in workers],
+            "left": [m.index for m in workers if m.reached("trained")],
+        }
+
+    def _serving(self, spec: RunSpec, facts: Facts, index: int) -> dict[str, Any]:
+        """What a server and its standby both need to know."""
+        start, stop = self._shards[index]
+        return {
             "identity": asdict(self._identity) if self._identity else None,
             "start": start,
             "stop": stop,
             "workers": spec.workers,
-            "lives": [m.life for m in workers],
-            "left": [m.index for m in workers if m.reached("trained")],
             "gate": spec.kind.gate,
             "bound": spec.bound or 0,
             "backup": spec.backup,
@@ -126,18 +181,12 @@ class Starter:
             "damp_stale": spec.damp_stale,
             "codec": spec.codec,
             "rule": spec.optimizer,
-            "block": block,
+            "block": self._block(spec, facts),
             "layers": facts.layers if spec.optimizer in LAYERWISE else (),
             "hyper": _hyper(spec, facts),
-            "address": address,
+            "replicas": spec.replicas,
+            "lease": spec.lease,
         }
-        fds: dict[str, int] = {}
-        if spec.max_restarts and memory.available():
-            sizes = Sizes.of(stop - start, block, STATES[spec.optimizer or "sgd"], spec.workers)
-            fds = self._segments.keep(index, sizes)
-        self._fork("server", index, place_server(), fds, more, life)
-        if life:  # it will be where it was: workers may be told before it is up
-            self._crew[f"server-{index}"].address = address
 
     def roster(
         self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
@@ -202,6 +251,11 @@ class Starter:
 
     def close(self) -> None:
         self._segments.close()
+
+
+def _address(spec: RunSpec, number: int) -> str:
+    """Where the server or standby of this number is to listen."""
+    return f"{spec.host}:{spec.port + number if spec.port else 0}"
 
 
 def _hyper(spec: RunSpec, facts: Facts) -> dict[str, float]:

@@ -23,12 +23,13 @@ from paceline.launch.harm import Harm
 from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
 from paceline.launch.nursery import Nursery
-from paceline.launch.policy import Answer, Policy
+from paceline.launch.policy import Answer, Policy, lost_with, untold
 from paceline.launch.regrouping import Regrouping
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
+from paceline.launch.succession import Succession
 from paceline.measure.clock import Clock
 from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
@@ -41,6 +42,7 @@ from paceline.worker.recipe import Recipe
 SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
+TELLING = 2.0  # seconds in which workers say what a server that is lost had answered them
 LOG_LINES = 12
 AGAIN = "start the run again, or take it up with paceline resume if it has a checkpoint"
 
@@ -66,6 +68,7 @@ class Supervisor:
         self._cores = my_cores()
         self._crew = Crew()
         self._starter = Starter(nursery, folder, self._crew, self._clock, self._cores)
+        self._succession = Succession(self._crew, self._starter, self._tell)
         self._keeping = Keeping(
             folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
         )
@@ -117,6 +120,9 @@ class Supervisor:
         self._starter.servers(spec, facts)
         if not self._until(crew.servers, "ready"):
             return
+        self._starter.standbys(spec, facts)
+        if not self._until(crew.standbys, "ready") or not self._until(crew.standbys, "in step"):
+            return
         self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
             self._harm.brief(worker)
@@ -132,6 +138,7 @@ class Supervisor:
         self._say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
         self._regrouping.end()
+        self._succession.ending = True
         self._say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
 
@@ -152,11 +159,14 @@ class Supervisor:
 
     def _until(self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True) -> bool:
         """Turn until all of them are that far; False if the run was asked to stop before."""
+        began = self._clock.now()
         while not all(m.reached(state) for m in whom()):
             if stoppable and self._stopping.asked:
                 return False
             self._turn()
             self._check()
+            if state == "in step":
+                self._succession.check_begun(self._clock.now() - began)
         return True
 
     def _turn(self, seconds: float = 0.1) -> None:
@@ -208,7 +218,8 @@ class Supervisor:
 
     def _hear(self, member: Member) -> None:
         for message in member.control.poll():
-            self._on(member, message)
+            if not self._succession.hear(member, message):
+                self._on(member, message)
         if member.control.ended:
             self._forget(member)
 
@@ -348,8 +359,10 @@ class Supervisor:
                 return
         if self._crew.culprit() is None:
             return
-        deadline = self._clock.now() + ECHO
-        while self._clock.now() < deadline:
+        began = self._clock.now()
+        while (waited := self._clock.now() - began) < ECHO or (
+            self._facts is not None and waited < TELLING and untold(self._spec, self._crew)
+        ):
             self._turn(0.02)
         culprit = self._crew.culprit()
         assert culprit is not None
@@ -359,7 +372,8 @@ class Supervisor:
                 raise error
             if error is not None:
                 raise RunFailed(f"{culprit.role}: {error}")
-        raise self._death(culprit, culprit.end_in_words() + ".")
+        lost = lost_with(self._spec, culprit, self._crew) if self._facts is not None else ""
+        raise self._death(culprit, f"{culprit.end_in_words()}{lost}.")
 
     def _death(self, member: Member, how: str) -> RoleDied:
         inside = self._crew.inside(member)
@@ -372,20 +386,31 @@ class Supervisor:
         """Whether the run goes on although this role is gone."""
         if self._facts is None:
             return False
+        if self._succession.ending and member.kind in ("server", "standby"):
+            member.state = "done"  # nobody needs it any more
+            return True
         if member.kind == "evaluator" and self._parting and member.killed:
             self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
             member.state = "done"
             return True
-        if self._policy.on_loss(self._spec, member) is Answer.GIVE_UP:
+        answer = self._policy.on_loss(self._spec, member, self._crew)
+        if answer is Answer.GIVE_UP:
             return False
         if member.kind == "worker" and not self._starter.burying.lost(self._spec, member):
             how = f"{member.end_in_words()}, and no other worker had the parameters; {AGAIN}."
             raise self._death(member, how)
         again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
+        if answer is Answer.PROMOTE:
+            again = "its standby takes its place"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
         self._forget(member)
         member.control.close()
-        if member.kind == "server":
+        if answer is Answer.PROMOTE:
+            server = self._succession.promote(self._spec, self._facts, member)
+            self._heard.add((server.role, server.life))  # as what it was
+        elif member.kind == "standby":
+            self._succession.again(self._spec, self._facts, member)
+        elif member.kind == "server":
             self._starter.server(
                 self._spec, self._facts, member.index, member.address, member.life + 1
             )
@@ -409,7 +434,11 @@ class Supervisor:
                 self._say([member], "stop")
             if self._snapshot_wanted and member.role == "worker-0":
                 self._say([member], "snapshot")
-        self._tell(member.role, "back", "up again")
+        elif member.kind == "server":
+            self._starter.served(member)
+            self._harm.brief(member)
+        if member.kind != "standby":  # told when it is in step
+            self._tell(member.role, "back", "up again")
 
     def _source(self, member: Member) -> dict[str, Any] | None:
         """What a worker goes on from, if it does not begin at the beginning."""
@@ -421,7 +450,7 @@ class Supervisor:
 
     def _log_tail(self, member: Member) -> list[str]:
         try:
-            text = self._folder.log_path(member.role).read_text(errors="replace")
+            text = self._folder.log_path(member.log or member.role).read_text(errors="replace")
         except OSError:
             return []
         return text.splitlines()[-LOG_LINES:]

@@ -218,6 +218,7 @@ def _parts(records: _Records, roles: list[dict[str, Any]]) -> Parts:
     return Parts(
         phases={role["role"]: role["phases"] for role in roles if role["role"] in records.steps},
         servers=sum(r["role"].startswith("server-") and not r.get("inside") for r in records.roles),
+        standbys=sum(r["role"].startswith("standby-") for r in records.roles),
         cores=records.cores,
         cores_used=sum(busy) if busy else None,
         straggler=find_straggler(records.steps) if in_rounds else None,

@@ -70,6 +70,8 @@ def header(summary: Summary) -> Text:
     facts = [spec["strategy"], many(spec["workers"], "worker")]
     if spec.get("servers"):
         facts[-1] += ", " + many(spec["servers"], "server")
+        if spec.get("replicas"):
+            facts[-1] += ", " + many(spec["servers"], "standby")
         facts.append(spec["transport"])
     if spec.get("batch") is not None:
         times = spec.get("accumulate") or 1

@@ -49,6 +49,7 @@ class Connection:
         self._frame: Frame | None = None  # whose payload is being read
         self._watching = selectors.EVENT_READ
         self.closed = False
+        self._silent = False
         selector.register(self._stream, self._watching, self)
         self._send(memoryview(self._nonce))
 
@@ -58,14 +59,16 @@ class Connection:
         return self._stream.owed
 
     def ready(self, mask: int, handler: Handler) -> None:
+        if self._silent:
+            return
         if mask & selectors.EVENT_READ:
             self._read(handler)
         if not self.closed and self._stream.clogged:
             self._flush()
 
-    def send(self, frame: Frame, payload: memoryview, *, steady: bool) -> None:
+    def send(self, frame: Frame, *payload: memoryview, steady: bool) -> None:
         """Send a payload that stays as it is until sent, or a copy of what cannot go at once."""
-        self._send(memoryview(pack(frame)), payload)
+        self._send(memoryview(pack(frame)), *payload)
         if not steady:
             self._stream.keep_rest()
 
@@ -79,10 +82,22 @@ class Connection:
         """A stranger that has not proved itself in time."""
         return not self._trusted and time.monotonic() - self._since > INTRODUCTION_SECONDS
 
+    def mute(self, silent: bool) -> None:
+        """Whether nothing gets through: neither is read nor sent, and nobody hangs up."""
+        if self.closed or silent == self._silent:
+            return
+        self._silent = silent
+        if silent:
+            self._selector.unregister(self._stream)
+        else:
+            self._selector.register(self._stream, self._watching, self)
+            self._flush()
+
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._selector.unregister(self._stream)
+            if not self._silent:
+                self._selector.unregister(self._stream)
             self._stream.close()
 
     def _read(self, handler: Handler) -> None:
@@ -131,6 +146,8 @@ class Connection:
             self._flush()
 
     def _flush(self) -> None:
+        if self._silent:
+            return
         try:
             self._tally.sent += self._stream.flush()
         except OSError:

@@ -6,15 +6,17 @@ take no memory that it has not got already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
 
 from paceline.errors import WireError
+from paceline.server.follower import Follower, Tell
 from paceline.server.gate import Gate
 from paceline.server.kept import Kept, Marks
+from paceline.server.lines import STANDBY, Lines
 from paceline.server.rules import Rule
 from paceline.server.shards import BLOCK, blocks
 from paceline.server.table import Table
@@ -59,12 +61,17 @@ class Desk:
         codec: Decoder | None = None,
         damp: bool = False,
         kept: Kept | None = None,
+        tell: Tell | None = None,
+        lease: float = 0.0,
     ) -> None:
-        """`kept` is what a former server left, or where this one's successor will look."""
+        """`kept` is what a former server left, or where this one's successor will look. With `tell`
+        a standby may follow, and the supervisor is told how far it is."""
         self._workers = workers
         spans = blocks(size, block)
         gates = [gate() for _ in spans]
-        holds = gates[0].holds
+        self._follower = Follower(len(spans), tell) if tell is not None else None
+        # A gradient stays until others have come, or a standby has it.
+        holds = gates[0].holds or tell is not None
         params = kept.params if kept is not None else torch.empty(1, size)
         grads = torch.empty(workers, size if holds else min(block, size))
         self.windows = []
@@ -81,13 +88,18 @@ class Desk:
             states = kept.state[:, :, span] if kept is not None and kept.state.shape[1] else None
             table = Table(params[:, span], rows, rule(span.stop - span.start), states=states)
             marks = Marks(kept.words, index, len(spans), workers) if kept is not None else None
-            self.windows.append(Window(index, table, own, tally, damp, marks))
+            views = [raw(row) for row in rows] if self._follower is not None else ()
+            self.windows.append(
+                Window(index, table, own, tally, damp, marks, self._follower, views)
+            )
             self._rows.append(rows)
             self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
         self._params = params
         self._lives = [0] * workers  # how often each worker was started again
         self._lost = [False] * workers  # and has not come since
-        self._lines: dict[int, Connection] = {}  # who pushes for a worker
+        self._missed: set[int] = set()  # nobody waits for them until they come again
+        self.returned: list[int] = []  # those that have
+        self._lines = Lines(lease)
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * size * FLOAT_BYTES
 
@@ -101,12 +113,18 @@ class Desk:
         """Updates so far."""
         return self.windows[0].table.version
 
+    def row(self, block: int, worker: int) -> Tensor:
+        """Where a worker's gradient of a block lies."""
+        return self._rows[block][worker]
+
     def target(self, connection: Connection, frame: Frame) -> memoryview | None:
         """Where this frame's payload goes."""
         if frame.sender >= self._workers:
             raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
         if frame.block >= len(self.windows):
             raise WireError(f"a frame names block {frame.block}, which this server does not have.")
+        of_standby = frame.kind in (Kind.FOLLOW, Kind.ACK)
+        self._lines.admit(connection, STANDBY if of_standby else frame.sender)
         window = self.windows[frame.block]
         carries = frame.kind == Kind.INIT or (frame.kind == Kind.PUSH and frame.weight > 0)
         coded = self._codec is not None and frame.kind == Kind.PUSH and carries
@@ -114,7 +132,7 @@ class Desk:
             raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
         if frame.kind == Kind.PUSH:
             window.check(frame)
-            self._claim(connection, frame.sender)
+            self._lines.claim(connection, frame.sender)
         if not carries:
             return None
         if window.ready if frame.kind == Kind.INIT else window.known(frame):
@@ -130,8 +148,13 @@ class Desk:
 
     def handle(self, connection: Connection, frame: Frame) -> None:
         """Act on a frame whose payload is where it was to go."""
-        if connection.owed > self._most_owed:
+        if connection.owed > self._most_owed and connection is not self._standby:
             raise WireError("this peer asks for more than it takes.")
+        if frame.sender in self._missed and frame.kind in (Kind.PULL, Kind.PUSH):
+            self._missed.discard(frame.sender)
+            self.returned.append(frame.sender)
+            for window in self.windows:
+                window.gate.join(frame.sender)
         match frame.kind:
             case Kind.INIT:
                 self.windows[frame.block].init(self._rows[frame.block][frame.sender])
@@ -145,8 +168,34 @@ class Desk:
                 window.push(connection, frame)
             case Kind.LEAVE:
                 self.leave(frame.sender)
+            case Kind.FOLLOW if self._follower is not None:
+                ready = [window for window in self.windows if window.ready]
+                self._follower.begin(connection, frame.sequence, ready)
+            case Kind.ACK if self._follower is not None:
+                window = self.windows[frame.block]
+                self._follower.ack(connection, frame, window.table.version)
+                window.release()
             case _:
                 raise WireError(f"a server does not take frames of kind {frame.kind}.")
+
+    @property
+    def _standby(self) -> Connection | None:
+        return self._follower.line if self._follower is not None else None
+
+    def tend(self) -> None:
+        """What is not asked for by a frame: notice that a standby is gone."""
+        if self._follower is not None and self._follower.lost():
+            self._release()
+
+    def permit(self, number: int) -> None:
+        """The supervisor knows that this server goes on without its standby."""
+        if self._follower is not None:
+            self._follower.permit(number)
+            self._release()
+
+    def _release(self) -> None:
+        for window in self.windows:
+            window.release()
 
     def _pull(self, connection: Connection, frame: Frame) -> None:
         """Answer with everything; a worker that was lost counts again."""
@@ -159,14 +208,6 @@ class Desk:
                 window.join(connection, frame)
             else:
                 window.pull(connection, frame)
-
-    def _claim(self, connection: Connection, worker: int) -> None:
-        """Only one connection pushes for a worker: it has one place for gradients."""
-        holder = self._lines.setdefault(worker, connection)
-        if holder.closed:
-            self._lines[worker] = connection
-        elif holder is not connection:
-            raise WireError(f"worker {worker} has another connection.")
 
     def meet(self, lives: Sequence[int], left: Sequence[int]) -> None:
         """How things stand when a server takes over: each worker's life, and who has left."""
@@ -182,6 +223,19 @@ class Desk:
     def lose(self, worker: int, life: int) -> None:
         """This life of a worker is over, by the supervisor's word: nobody waits for it."""
         self._lives[worker], self._lost[worker] = life + 1, True
-        if (line := self._lines.pop(worker, None)) is not None:
-            line.close()
+        self._missed.discard(worker)
+        self._lines.drop(worker)
         self.leave(worker)
+
+    def missing(self, now: float) -> list[int]:
+        """Workers whose connection has been gone for longer than their lease, each once."""
+        return self._lines.missing(self._standby, now)
+
+    def miss(self, worker: int) -> None:
+        """Nobody waits for this worker until it is heard again, by the supervisor's word."""
+        self._missed.add(worker)
+        self.leave(worker)
+
+    def harm(self, cut: Collection[int], mute: Collection[int], now: float) -> None:
+        """The connections of these are closed, or silent, until others are named."""
+        self._lines.harm(cut, mute, self._standby, now)

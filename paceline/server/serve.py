@@ -33,6 +33,7 @@ def serve(
     wake: int,
     every: float = 0.2,
     tls: ssl.SSLContext | None = None,
+    lease: float = 0.0,
 ) -> None:
     """Serve until `tick` says to end: it is called every `every` seconds, and when `wake` stirs."""
     selector = selectors.DefaultSelector()
@@ -53,7 +54,7 @@ def serve(
             elif key.data is None:
                 with contextlib.suppress(OSError):  # gone again, or no descriptor left for it
                     sock, _ = listener.accept()
-                    tune(sock)
+                    tune(sock, lease)
                     if tls is not None:
                         sock = tls.wrap_socket(
                             sock, server_side=True, do_handshake_on_connect=False
@@ -67,6 +68,7 @@ def serve(
                     connection.refuse(str(wrong))
                 if connection.closed:
                     open_.discard(connection)
+        desk.tend()
         now = time.perf_counter()
         tally.phases["exchange"] += now - woke - (tally.phases["update"] - updating)
         if now >= next_tick:

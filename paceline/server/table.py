@@ -37,8 +37,8 @@ class Table:
         self._slots = slots
         self._rule = rule
         self._chunks = rule.chunks() if chunks is None else chunks
-        self._slot_views = [[slot[at] for at in self._chunks] for slot in slots]
-        self._grad_views = [[grad[at] for at in self._chunks] for grad in grads]
+        self._slot_views = [self.chunked(slot) for slot in slots]
+        self._grad_views = [self.chunked(grad) for grad in grads]
         if rule.layerwise:  # it goes over the mean twice, so all of it is kept
             whole = torch.empty(self.size)
             self._mean_views = [whole[at] for at in self._chunks]
@@ -49,12 +49,25 @@ class Table:
         self._simple = len(self._chunks) == 1 and not rule.layerwise
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
-        self.current = 0
-        self.version = 0
+        self.stand(0)
+
+    def stand(self, version: int) -> None:
+        """This version is the current one; where there are several places, it lies in its own."""
+        self.version = version
+        self._be(version % self.places)
+
+    def _be(self, place: int) -> None:
+        self.current = place
+        if self._states is not None:
+            self._rule.state = self._states[place]
 
     def lend(self, worker: int, grads: list[Tensor]) -> None:
         """A worker's gradient lies here for once, chunk by chunk, and not in its row."""
         self._grad_views[worker] = grads
+
+    def chunked(self, values: Tensor) -> list[Tensor]:
+        """As many numbers as there are parameters, chunk by chunk."""
+        return [values[at] for at in self._chunks]
 
     def slot(self, index: int) -> Tensor:
         return self._slots[index]
@@ -65,6 +78,30 @@ class Table:
             self._slots[into].copy_(self._slots[self.current])
             if self._states is not None:
                 self._states[into].copy_(self._states[self.current])
+
+    def move(self, into: int) -> None:
+        """Go on from there."""
+        self.copy(into)
+        self._be(into)
+
+    def pool(self, pushes: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+        """The same update from one row: the mean is put where the first of these gradients lay."""
+        weighed = [push for push in pushes if push[1] > 0]
+        grads = self._weighed(weighed)
+        for index in range(len(self._chunks) if len(grads) > 1 else 0):
+            self._mean(grads, index, grads[0][0][index])
+        return weighed[:1]
+
+    @property
+    def held(self) -> tuple[Tensor, Tensor]:
+        """Parameters and the rule's state of the current version."""
+        return self._slots[self.current], self._rule.state
+
+    def adopt(self, version: int, params: Tensor, state: Tensor) -> None:
+        """Hold what another table held at this version."""
+        for own, other in zip(self.held, (params, state), strict=True):
+            own.copy_(other)
+        self.version = version
 
     def apply(
         self,
@@ -82,8 +119,7 @@ class Table:
         self.version += 1
         grads = self._weighed(pushes)
         if not grads:
-            self.copy(into)
-            self.current = into
+            self.move(into)
             return
         if self._simple and into == self.current and not first and before is None:
             mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0)
@@ -134,12 +170,13 @@ class Table:
         """Chunk by chunk; a rule that takes them one at a time finds each mean in the cache."""
         old, new = self._slot_views[self.current], self._slot_views[into]
         for index in range(first, len(self._chunks)):
-            mean = grads[0][0][index] if len(grads) == 1 else self._mean(grads, index)
+            mean = grads[0][0][index]
+            if len(grads) > 1:
+                mean = self._mean(grads, index, self._mean_views[index])
             yield new[index], old[index], mean, self._chunks[index]
 
-    def _mean(self, grads: list[tuple[list[Tensor], float]], index: int) -> Tensor:
+    def _mean(self, grads: list[tuple[list[Tensor], float]], index: int, out: Tensor) -> Tensor:
         """mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁), one pass a gradient."""
-        out = self._mean_views[index]
         mean, total = grads[0][0][index], grads[0][1]
         for views, weight in grads[1:]:
             total += weight

@@ -13,3 +13,8 @@ class Tally:
     phases: dict[str, float] = field(
         default_factory=lambda: {"exchange": 0.0, "wait": 0.0, "update": 0.0}
     )
+
+    def begin(self) -> None:
+        """From nothing again, in another role."""
+        self.dropped = self.sent = self.received = 0
+        self.phases.update(dict.fromkeys(self.phases, 0.0))

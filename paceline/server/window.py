@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.errors import WireError
+from paceline.server.follower import Follower
 from paceline.server.gate import Decision, Gate, Push
 from paceline.server.kept import Marks
+from paceline.server.note import Note
 from paceline.server.rules import damped
 from paceline.server.table import Table
 from paceline.transport.frames import Frame, Kind
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from paceline.server.tally import Tally
 
 MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and nobody means it
+LAST = 2**63 - 1  # push of a worker: as far as a word of kept memory counts
 
 
 class Done(NamedTuple):
@@ -33,7 +37,8 @@ class Done(NamedTuple):
 class Window:
     """A push has a name, (worker, sequence): it is applied once and answered as often as asked.
 
-    `marks`, where they are, tell a successor what stands; then the table has two places.
+    `marks`, where they are, tell a successor what stands; then the table has two places. With a
+    `follower` updates go to a standby too, and answers wait for it.
     """
 
     def __init__(
@@ -44,28 +49,41 @@ class Window:
         tally: Tally,
         damp: bool,
         marks: Marks | None = None,
+        follower: Follower | None = None,
+        rows: Sequence[memoryview] = (),
     ) -> None:
+        """`rows` is where the workers' gradients lie, for a follower."""
         self.index = index
         self.table = table
         self.gate = gate
         self._tally = tally
         self._damp = damp
         self._marks = marks
+        self._follower = follower
+        self._rows = rows
         self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
+        # Answers that wait for a standby: one a peer and worker, however often it is asked for.
+        self._held: dict[tuple[Connection, int], tuple[Frame, Done]] = {}
         if marks is not None and marks.version is not None:
-            self._take_over(marks, marks.version)
+            self.table.stand(marks.version)
+            self.resume(Note(marks.pushes(), marks.shares()))
 
-    def _take_over(self, marks: Marks, version: int) -> None:
-        """Go on from what a former server left."""
-        self.table.version, self.table.current = version, version % 2
-        pushes = marks.pushes()
-        self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in pushes.items()}
-        self.gate.resume(version, pushes, marks.shares())
+    def resume(self, note: Note) -> None:
+        """Go on from what a former server left in the table."""
+        self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in note.pushes.items()}
+        self.gate.resume(self.table.version, note.pushes, note.shares)
         self.ready = True
+
+    def take_over(self, note: Note) -> None:
+        """Serve what was followed so far, and leave it to a successor where that is to be."""
+        self.table.move(self.table.version % self.table.places)
+        self.resume(note)
+        if self._marks is not None:
+            self._marks.stand(self.table.version, note.pushes, self.gate.share)
 
     def init(self, values: Tensor) -> None:
         """The first parameters are here. A second time, from another life, they change nothing."""
@@ -75,6 +93,8 @@ class Window:
         if self._marks is not None:
             self._marks.stand(0, {}, self.gate.share)
         self.ready = True
+        if self._follower is not None:
+            self._follower.add(self)
         for connection, frame in self._early.values():
             self.pull(connection, frame)
         self._early.clear()
@@ -103,6 +123,8 @@ class Window:
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
         if not 0 <= frame.seconds <= MOST:
             raise WireError(f"a gradient took {frame.seconds:g} seconds.")
+        if frame.sequence > LAST:
+            raise WireError(f"a gradient has the number {frame.sequence}, which nobody counts to.")
         waiting = self._waiting.get(frame.sender)
         if waiting is not None and waiting[1].sequence != frame.sequence:
             raise WireError("a gradient came before the one before it was answered.")
@@ -146,7 +168,11 @@ class Window:
             if self._damp:  # by gates that apply one at a time
                 lr = damped(lr, version - decision.apply[0].version)
             into = (version + 1) % self.table.places
-            self.table.apply([(p.worker, p.weight) for p in decision.apply], lr, into)
+            grads = [(p.worker, p.weight) for p in decision.apply]
+            if self._follower is not None and self._follower.follows(self.index):
+                grads = self.table.pool(grads)
+                self._pass_on(self._follower, version + 1, lr, grads)
+            self.table.apply(grads, lr, into)
             if self._marks is not None:
                 pushes = {w: d.sequence for w, d in self._done.items()}
                 self._marks.stand(version + 1, pushes, self.gate.share)
@@ -159,7 +185,43 @@ class Window:
             connection, frame = self._waiting.pop(worker)
             self._answer(connection, frame, self._done[worker])
 
+    def _pass_on(
+        self, follower: Follower, version: int, lr: float, grads: list[tuple[int, float]]
+    ) -> None:
+        """Have the standby make the same update of the same numbers."""
+        payload = [memoryview(self._note())]
+        payload += [self._rows[worker] for worker, _ in grads]
+        frame = Frame(
+            Kind.APPLY,
+            0,
+            version=version,
+            weight=float(bool(grads)),
+            lr=lr,
+            block=self.index,
+            length=sum(map(len, payload)),
+        )
+        follower.update(frame, *payload)
+
+    def _note(self) -> bytes:
+        workers = range(len(self._rows))
+        pushes = {w: done.sequence for w, done in self._done.items()}
+        return Note(pushes, {w: self.gate.share(w) for w in workers}).pack(len(workers))
+
+    def base(self) -> tuple[Frame, bytes]:
+        payload = b"".join((self._note(), *(part.numpy().tobytes() for part in self.table.held)))
+        version = self.table.version
+        return Frame(Kind.BASE, 0, version=version, block=self.index, length=len(payload)), payload
+
+    def release(self) -> None:
+        """Answer those who waited for a standby, if it has what stands."""
+        held, self._held = self._held, {}
+        for (connection, _), (frame, done) in held.items():
+            self._answer(connection, frame, done)
+
     def _answer(self, connection: Connection, frame: Frame, done: Done) -> None:
+        if self._follower is not None and self._follower.behind(self.index, self.table.version):
+            self._held[connection, frame.sender] = frame, done
+            return
         begin, end = self.gate.share(frame.sender)
         state = Frame(
             done.kind,

@@ -24,6 +24,7 @@ WHAT = {
     "port": "servers that listen",
     "codec": "codec",
     "tls": "TLS",
+    "replicas": "servers to stand by for",
     "bound": "bound",
     "backup": "backup workers",
     "balance": "batch that workers share",
@@ -83,6 +84,18 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
             _set(spec, name) and name in kind.options and spec.transport == "shm",
             f"{_told(spec, name)}: over shared memory nothing is sent; use --transport tcp.",
         )
+    check(
+        "transport replicas",
+        spec.replicas > 0 and "replicas" in kind.options and spec.transport == "shm",
+        f"--replicas {spec.replicas}: over shared memory servers live inside the workers and have "
+        "no standby; use --transport tcp.",
+    )
+    check(
+        "replicas max_restarts",
+        spec.replicas > 0 and not spec.max_restarts,
+        f"--replicas {spec.replicas}: with --max-restarts 0 the run ends with the first role that "
+        "dies; allow at least 1.",
+    )
     check(
         "servers optimizer transport",
         (spec.servers or 1) > 1

@@ -5,6 +5,8 @@ kill:server-0@3s               three seconds after training began
 stop:worker-2@10s+5s           stopped for five seconds; without +5s for good
 slow:worker-0x1.78             its computing takes 1.78 times as long, all the time
 slow:worker-0x1.78@10s+5s      or for a while
+cut:worker-1-server-0@5s+2s    their connection is closed, and opened again two seconds later
+mute:worker-1-server-0@5s+2s   nothing gets through it for two seconds, and nobody is told
 disk-full@8s                   the run's folder takes nothing more; with +5s for a while
 """
 
@@ -25,9 +27,13 @@ SHAPES = {
     "kill": "kill:ROLE@3s or kill:ROLE@step=50",
     "stop": "stop:ROLE@3s+5s or stop:ROLE@step=50+5s",
     "slow": "slow:WORKERx1.5 or slow:WORKERx1.5@3s+5s",
+    "cut": "cut:worker-0-server-0@3s+2s",
+    "mute": "mute:worker-0-server-0@3s+2s",
     "disk-full": "disk-full@3s or disk-full@3s+5s",
 }
-ROLE = re.compile(r"(worker|server)-(0|[1-9]\d{0,5})|evaluator")
+LINES = ("cut", "mute")  # what is done to a connection, for a while
+ROLE = re.compile(r"(worker|server|standby)-(0|[1-9]\d{0,5})|evaluator")
+LINE = re.compile(r"((?:worker|standby)-(?:0|[1-9]\d{0,5}))-(server-(?:0|[1-9]\d{0,5}))")
 SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?s")
 STEP = re.compile(r"step=([1-9]\d{0,11})")
 
@@ -39,6 +45,7 @@ class Injection:
     text: str
     kind: str
     role: str = ""  # none: the disk
+    peer: str = ""  # of a connection: the server at its other end
     factor: float = 1.0
     at: float = 0.0
     step: int | None = None  # instead of `at`
@@ -48,6 +55,11 @@ class Injection:
     def own(self) -> bool:
         """Whether the role does it to itself: only a worker knows its step before it takes it."""
         return self.step is not None and self.role.startswith("worker-")
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Those that it is done to."""
+        return tuple(role for role in (self.role, self.peer) if role)
 
 
 def injection(text: str) -> Injection:
@@ -66,8 +78,8 @@ def inject_faults(texts: Iterable[str]) -> list[str]:
 def role_faults(spec: RunSpec) -> list[str]:
     """Roles that are to be harmed and that this run does not have."""
     read = [_read(text) for text in spec.inject]
-    sound = [found for found, faults in read if not faults and found.role]
-    told = [(found, _missing(found.role, spec)) for found in sound]
+    sound = [(found, role) for found, faults in read if not faults for role in found.roles]
+    told = [(found, _missing(role, spec)) for found, role in sound]
     return [f"--inject {found.text}: {missing}" for found, missing in told if missing]
 
 
@@ -79,10 +91,12 @@ def _missing(role: str, spec: RunSpec) -> str:
             "over shared memory servers live inside the workers and cannot be harmed alone; "
             "say --transport tcp, or harm a worker."
         )
+    # How many servers there are may only be known once the model is.
+    servers = (spec.servers or math.inf) if spec.kind.served and apart else 0
     there = {
         "worker": spec.workers,
-        # How many servers there are may only be known once the model is.
-        "server": (spec.servers or math.inf) if spec.kind.served and apart else 0,
+        "server": servers,
+        "standby": servers if spec.replicas else 0,
         "evaluator": int(spec.evaluator),
     }
     if int(number or 0) < there[kind]:
@@ -105,10 +119,6 @@ def _read(text: str) -> tuple[Injection, list[str]]:
     what, has_moment, moment = text.partition("@")
     kind, _, whom = what.partition(":")
     begins, has_end, lasts = moment.partition("+")
-    if kind == "cut":
-        return Injection(text=text, kind=kind), [
-            f"--inject {text}: connections cannot be cut; stop:ROLE@3s+5s silences a role instead."
-        ]
     if kind not in SHAPES:
         fault = unknown("fault", kind, SHAPES)
         return Injection(text=text, kind=kind), [f"--inject {text}: {fault}"]
@@ -118,23 +128,33 @@ def _read(text: str) -> tuple[Injection, list[str]]:
         if wrong:
             faults.append(f"--inject {text}: {why}; say {SHAPES[kind]}.")
 
-    role, factor = whom, 1.0
+    role, peer, factor = whom, "", 1.0
     if kind == "slow":
         role, _, times = whom.rpartition("x")
         factor = _number(times)
         check(not 1 < factor <= 1000, f"'{times}' is no factor above 1")
     if kind == "disk-full":
         check(bool(whom), f"it has no role, so '{whom}' means nothing")
+    elif kind in LINES:
+        line = LINE.fullmatch(whom)
+        check(
+            line is None, f"'{whom}' is no connection: those of workers and standbys to servers are"
+        )
+        role, peer = line.groups() if line else ("", "")
+        own = role.partition("-")[::2] == ("standby", peer.partition("-")[2])
+        check(role.startswith("standby") and not own, f"{role} has no connection to {peer}")
     else:
         known = ROLE.fullmatch(role) is not None
-        check(not known, f"'{role}' is no role: worker-0, server-0 and evaluator are")
+        check(not known, f"'{role}' is no role: worker-0, server-0, standby-0 and evaluator are")
         check(kind == "slow" and known and role[0] != "w", f"only workers can be slow, not {role}")
     step = STEP.fullmatch(begins) if kind in ("kill", "stop") else None
     needed = has_moment or kind != "slow"
     check(bool(needed and not step and not SECONDS.fullmatch(begins)), f"'{begins}' is no moment")
     check(bool(has_end) and kind == "kill", "a kill has no end")
     check(
-        bool(has_end) and kind != "kill" and not (SECONDS.fullmatch(lasts) and _number(lasts[:-1])),
+        (bool(has_end) or kind in LINES)
+        and kind != "kill"
+        and not (SECONDS.fullmatch(lasts) and _number(lasts[:-1])),
         f"'{lasts}' is no time it could last",
     )
     if faults:
@@ -143,6 +163,7 @@ def _read(text: str) -> tuple[Injection, list[str]]:
         text=text,
         kind=kind,
         role=role,
+        peer=peer,
         factor=factor,
         at=_number(begins[:-1]) if has_moment and not step else 0.0,
         step=int(step[1]) if step else None,

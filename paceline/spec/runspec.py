@@ -87,7 +87,7 @@ class RunSpec(BaseModel):
         (),
         strict=False,
         description="faults done on purpose, such as kill:worker-1@step=50, stop:worker-0@3s+5s, "
-        "slow:worker-0x1.5, disk-full@8s; may be given again",
+        "slow:worker-0x1.5, cut:worker-1-server-0@3s+2s, disk-full@8s; may be given again",
     )
     checkpoint_every: float = Field(
         60.0, ge=0, allow_inf_nan=False, description="seconds between checkpoints; 0: none"
@@ -95,6 +95,9 @@ class RunSpec(BaseModel):
     keep_checkpoints: int = Field(KEPT, ge=1, description="how many checkpoints are kept")
     host: str = Field("127.0.0.1", min_length=1, description="address servers listen on")
     port: int = Field(0, ge=0, le=65535, description="first server's port; 0 takes free ones")
+    replicas: int = Field(
+        0, ge=0, le=1, description="standbys a server has over TCP, which hold all it has answered"
+    )
     tls: bool = Field(False, description="encrypt what workers and servers send")
 
     def __init__(self, **values: Any) -> None:

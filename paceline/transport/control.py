@@ -71,6 +71,12 @@ class Control:
                     return message
             return None
 
+    def holds(self, kind: str) -> bool:
+        """Whether a message of this kind is here; it stays."""
+        with self._lock:
+            self._drain()
+            return any(message["kind"] == kind for message in self._inbox)
+
     def wait(self, *kinds: str, seconds: float) -> Message:
         """Wait for a message of one of these kinds."""
         deadline = time.monotonic() + seconds

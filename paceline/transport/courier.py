@@ -13,13 +13,13 @@ import os
 import selectors
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from paceline.errors import PacelineError, PeerLost, WireError
-from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
+from paceline.transport.frames import Frame, Kind, pack
 from paceline.transport.sockets import PATIENCE, Line
-from paceline.transport.stream import Stream
+from paceline.transport.trip import Trip
 
 Targets = Sequence[Sequence[memoryview]]  # where each server's blocks of parameters go
 
@@ -78,7 +78,7 @@ class Courier:
     """
 
     def __init__(self, lines: Sequence[Line]) -> None:
-        self._trips = [_Trip(line) for line in lines]
+        self._trips = [Trip(line) for line in lines]
         self._targets: Targets = [()] * len(lines)
         self._answers: list[Answer] = []
         self._due: list[set[int]] = [set() for _ in lines]  # blocks not yet begun to arrive
@@ -153,7 +153,7 @@ class Courier:
                 trip.watching = mask
                 selector.modify(trip.stream, mask, trip)
 
-    def _receive(self, trip: _Trip) -> None:
+    def _receive(self, trip: Trip) -> None:
         server = self._trips.index(trip)
 
         def place(frame: Frame) -> memoryview:
@@ -167,54 +167,6 @@ class Courier:
                 self._all_here.set()
             trip.flush()
         self._progress += 1
-
-
-class _Trip:
-    """One line, without blocking, and the frame of it that is half read."""
-
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.stream = Stream(line.sock)
-        self.watching = selectors.EVENT_READ
-        self._header = bytearray(HEADER_BYTES)
-        self._target = memoryview(self._header)
-        self._got = 0
-        self._frame: Frame | None = None  # whose payload is being read
-
-    def flush(self) -> int:
-        try:
-            return self.stream.flush()
-        except OSError:
-            raise PeerLost(f"{self.line.peer} closed the connection.") from None
-
-    def read(self, place: Callable[[Frame], memoryview]) -> Frame | None:
-        """The next frame whose payload is in its place, or None until more comes."""
-        while True:
-            try:
-                count = self.stream.read(self._target[self._got :])
-            except OSError:
-                raise PeerLost(f"{self.line.peer} closed the connection.") from None
-            if count == 0:
-                return None
-            self.line.received += count
-            self._got += count
-            if self._got < len(self._target):
-                continue
-            self._got = 0
-            if self._frame is None:
-                self._frame = frame = unpack(self._header)
-                fault = frame.kind == Kind.FAULT
-                self._target = (
-                    memoryview(bytearray(max(1, min(frame.length, MAX_FAULT))))
-                    if fault
-                    else place(frame)
-                )
-                continue
-            frame, text = self._frame, self._target
-            self._frame, self._target = None, memoryview(self._header)
-            if frame.kind == Kind.FAULT:
-                raise PeerLost(f"{self.line.peer} refused: {bytes(text).decode(errors='replace')}")
-            return frame
 
 
 def _target(blocks: Sequence[memoryview], due: set[int], frame: Frame, peer: str) -> memoryview:

@@ -1,4 +1,4 @@
-"""Frames: what workers and servers say to each other.
+"""Frames: what workers, servers and standbys say to each other.
 
 A frame is a fixed header, then `length` payload bytes. Nothing is ever unpickled. A server's shard
 goes in blocks, a frame each, so that one is applied while the next is on its way.
@@ -12,6 +12,12 @@ goes in blocks, a frame each, so that one is applied while the next is on its wa
       │ ◄───────────────────── LATE │             or at once if its round was closed without it
       │ LEAVE  no more pushes       │             the gate stops counting on this worker
       │ ◄──────────────────── FAULT │             a sentence; the connection is closed
+
+    standby                      server
+      │ FOLLOW ───────────────────► │             says which life of the standby it is
+      │ ◄───────────────────── BASE │             a block as it stands: note, parameters, state
+      │ ◄──────────────────── APPLY │             one update of a block: note, gradient
+      │ ACK  ─────────────────────► │             of a block's version: now workers are answered
 """
 
 from __future__ import annotations
@@ -23,7 +29,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 4
+PROTOCOL = 5
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 
@@ -36,6 +42,10 @@ class Kind(IntEnum):
     LEAVE = 5
     FAULT = 6
     LATE = 7
+    FOLLOW = 8
+    BASE = 9
+    APPLY = 10
+    ACK = 11
 
 
 class Frame(NamedTuple):
@@ -45,6 +55,8 @@ class Frame(NamedTuple):
     the last push of the worker's that was used. An answer's `begin` and `end` are the worker's
     share of the next round. Where rounds are each worker's own, `begin` is which one a push is of,
     and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took.
+    In a FOLLOW `sequence` is how often the standby was started again. An APPLY makes `version` of
+    the one before it, at rate `lr`; without `weight` there is no gradient in it.
     """
 
     kind: int

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # dead peer is noticed at once, by its closed connection.
 PATIENCE = 300.0
 CONNECT_SECONDS = 10.0
+SILENCE = 10.0  # the least: a peer that takes nothing for a moment must not be taken for one gone
 
 
 def listen(address: str) -> tuple[socket.socket, str]:
@@ -39,10 +40,22 @@ def listen(address: str) -> tuple[socket.socket, str]:
     return sock, f"{host}:{sock.getsockname()[1]}"
 
 
-def tune(sock: socket.socket) -> None:
-    """Small frames must not wait for company."""
-    if sock.family != socket.AF_UNIX:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def tune(sock: socket.socket, lease: float = 0.0) -> None:
+    """Small frames must not wait for company; a peer that the network swallowed is gone.
+
+    With a lease, the system looks for signs of life of the other host, and closes the connection
+    where there are none. A peer that is only busy, or frozen, still gives them.
+    """
+    if sock.family == socket.AF_UNIX:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if lease and hasattr(socket, "TCP_USER_TIMEOUT"):
+        silence = min(max(SILENCE, 2 * lease), 3600.0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
+            sock.setsockopt(socket.IPPROTO_TCP, option, max(1, int(silence / 3)))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * silence))
 
 
 class Line:
@@ -56,7 +69,9 @@ class Line:
         self.received = 0
 
     @classmethod
-    def connect(cls, address: str, peer: str, secret: bytes, certificate: str = "") -> Line:
+    def connect(
+        cls, address: str, peer: str, secret: bytes, certificate: str = "", lease: float = 0.0
+    ) -> Line:
         """Connect and prove the secret both ways; inside TLS if there is a certificate."""
         host, _, port = address.rpartition(":")
         try:
@@ -65,7 +80,7 @@ class Line:
             raise PeerLost(
                 f"cannot reach {peer} at {address}: {wrong.strerror or wrong}."
             ) from None
-        tune(sock)
+        tune(sock, lease)
         if certificate:
             try:
                 sock = client_context(certificate).wrap_socket(sock)

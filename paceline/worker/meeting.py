@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -78,11 +78,23 @@ def post_from(
     index: int,
     fds: dict[str, int],
     size: int,
+    control: Control,
     apply: Callable[[], None] | None = None,
     life: int = 0,
     muster: Muster | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
+    addresses: list[str] = list(roster["addresses"])
+
+    def where() -> list[str]:
+        """As the supervisor has told it last."""
+        while (moved := control.take("moved")) is not None:
+            addresses[moved["server"]] = moved["address"]
+        return addresses
+
+    def answered(versions: Sequence[int]) -> None:
+        control.send("answered", versions=list(versions))
+
     need = layout(spec, size, len(roster["shards"]), 0)
     shared = spec.transport == "shm"
 
@@ -94,13 +106,16 @@ def post_from(
         workers=spec.workers,
         life=life,
         returns=spec.max_restarts > 0,
+        lease=spec.lease,
         rule=spec.optimizer or "sgd",
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
         certificate=roster["certificate"],
         shards=tuple((start, stop) for start, stop in roster["shards"]),
         block=roster["block"],
-        addresses=tuple(roster["addresses"]),
+        addresses=tuple(addresses),
+        where=where,
+        answered=answered,
         meeting=roster["meeting"],
         board=fds["board"] if shared else None,
         params=rows("params", need.params),

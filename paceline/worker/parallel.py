@@ -105,7 +105,10 @@ class OwnLoop:
         scene.control.send("ready", device=device, facts=record(facts))
         roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
         self._spec = spec = RunSpec(**roster["spec"])
-        post = post_from(roster, spec, self._index, scene.fds, self.replica.size, self._apply_own)
+        post = post_from(
+            *(roster, spec, self._index, scene.fds, self.replica.size, scene.control),
+            apply=self._apply_own,
+        )
         self.exchange: Exchange = make_exchange(spec, post)
         self.exchange.start(self.replica)
         give_back()

@@ -70,7 +70,8 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, None, assignment["life"], meeting)
+    life: int = assignment["life"]
+    post = post_from(roster, spec, index, fds, replica.size, control, None, life, meeting)
     exchange = make_exchange(spec, post)
     exchange.start(replica)
     give_back()

@@ -54,7 +54,7 @@ def test_smaller_gradients_train_as_well(strategy: str, codec: str, plain: Any, 
             assert sent[role["role"]] < role["sent_mb"] / role["steps"]
 
 
-@pytest.mark.parametrize("more", [{"servers": 2}, {"backup": 1}], ids=str)
+@pytest.mark.parametrize("more", [{"servers": 2}, {"backup": 1}, {"replicas": 1}], ids=str)
 def test_with_empty_slices(more: dict[str, Any], runs: Path) -> None:
     """Of 193 samples one is left for the last round: most have nothing to encode."""
     run = paceline.fit(

@@ -31,7 +31,8 @@ SERVED = [
     for transport in ("shm", "tcp")
     for servers in (1, 2, 3)
 ]
-IN_STEP: list[dict[str, Any]] = [*SERVED, {"strategy": "allreduce"}]
+STOOD_BY = SERVED[4] | {"replicas": 1}
+IN_STEP: list[dict[str, Any]] = [*SERVED, STOOD_BY, {"strategy": "allreduce"}]
 
 
 def called(how: dict[str, Any]) -> str:
@@ -86,14 +87,18 @@ def test_a_last_round_with_fewer_samples_than_workers(
 
 
 @pytest.mark.parametrize("rule", ["momentum", "nesterov", "adagrad", "adam", "adamw"])
-@pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
+@pytest.mark.parametrize(
+    "how", [SERVED[1], SERVED[4], STOOD_BY, {"strategy": "allreduce"}], ids=called
+)
 def test_rules_with_a_memory(how: dict[str, Any], rule: str, alone: Any, runs: Path) -> None:
     many = trained(runs, 203, BATCH, rule, workers=3, weight_decay=0.01, **how)
     assert_same(many, alone(203, BATCH * 3, rule, weight_decay=0.01), 1e-5)
 
 
 @pytest.mark.parametrize("rule", LAYERWISE)
-@pytest.mark.parametrize("how", [*SERVED[:4], {"strategy": "allreduce"}], ids=called)
+@pytest.mark.parametrize(
+    "how", [*SERVED[:4], SERVED[3] | {"replicas": 1}, {"strategy": "allreduce"}], ids=called
+)
 def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -> None:
     """Shards cut layers; and with three of them two workers, one worker serves two."""
     workers = 2 if how.get("servers") == 3 else 3

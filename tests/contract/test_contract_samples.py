@@ -20,10 +20,13 @@ CREWS: list[dict[str, Any]] = [
     {"strategy": "allreduce", "workers": 3},
     {"strategy": "ps-sync", "workers": 3, "transport": "shm"},
     {"strategy": "ps-sync", "workers": 3, "transport": "tcp"},
+    {"strategy": "ps-sync", "workers": 3, "transport": "tcp", "replicas": 1},
     {"strategy": "ps-async", "workers": 3, "transport": "shm"},
     {"strategy": "ps-async", "workers": 3, "transport": "tcp"},
+    {"strategy": "ps-async", "workers": 3, "transport": "tcp", "replicas": 1},
     {"strategy": "ssp", "workers": 3, "transport": "shm"},
     {"strategy": "ssp", "workers": 3, "transport": "tcp"},
+    {"strategy": "ssp", "workers": 3, "transport": "tcp", "replicas": 1},
     {"strategy": "local-sgd", "workers": 3, "transport": "shm"},
     {"strategy": "hogwild", "workers": 3},
 ]

@@ -76,46 +76,27 @@ RUN = [line for line in COMMANDS if line.split()[0] in ("paceline", "python")]
 SETTING_UP = {". .venv/bin/activate"}
 
 
-class Reader:
-    """Somebody who types the README's commands, one after the other, in a folder of their own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._done: list[Done] = []
-        for name, body in files().items():
-            (folder / name).write_text(body)
-
-    def after(self, command: str) -> Done:
-        """What came of this command, when all before it had been typed too."""
-        for line in RUN[len(self._done) : RUN.index(command) + 1]:
-            self._done.append(self._type(line))
-        return self._done[RUN.index(command)]
-
-    def _type(self, line: str) -> Done:
-        bin_dir = Path(sys.executable).parent
-        environment = {k: v for k, v in os.environ.items() if k != "PACELINE_RUNS"}
-        process = subprocess.Popen(
-            ["/bin/sh", "-c", line],
-            cwd=self.folder,
-            env={**environment, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            printed, _ = process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # of our own session: the command alone
-            printed, _ = process.communicate()
-            return Done(-1, f"{printed}\nstill running after {SECONDS} s")
-        return Done(process.returncode, printed)
-
-
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Reader:
-    return Reader(tmp_path_factory.mktemp("reader"))
+def typed(line: str, folder: Path) -> Done:
+    """What comes of a command that somebody types in a folder of their own."""
+    bin_dir = Path(sys.executable).parent
+    environment = {k: v for k, v in os.environ.items() if k != "PACELINE_RUNS"}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", line],
+        cwd=folder,
+        env={**environment, "PATH": f"{bin_dir}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        printed, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # of our own session: the command alone
+        printed, _ = process.communicate()
+        return Done(-1, f"{printed}\nstill running after {SECONDS} s")
+    return Done(process.returncode, printed)
 
 
 def test_every_command_is_one_that_is_checked_here() -> None:
@@ -126,12 +107,15 @@ def test_every_command_is_one_that_is_checked_here() -> None:
 
 
 @pytest.mark.parallel
-@pytest.mark.timeout(60, method="signal")
-@pytest.mark.parametrize("command", RUN)
-def test_command_works(reader: Reader, command: str) -> None:
-    done = reader.after(command)
-    assert done.code == 0, done.printed
-    assert done.printed.strip()
+@pytest.mark.timeout(180, method="signal")
+def test_commands_work(tmp_path: Path) -> None:
+    """One after the other, since some look at what those before them have done."""
+    for name, body in files().items():
+        (tmp_path / name).write_text(body)
+    for command in RUN:
+        done = typed(command, tmp_path)
+        assert done.code == 0, f"{command}: {done.printed}"
+        assert done.printed.strip(), command
 
 
 @pytest.mark.timeout(30)

@@ -22,9 +22,10 @@ def test_every_crew_and_every_kind_of_fault_comes_up() -> None:
     assert {trial.crew for trial in trials} == set(known)
     faults = [injection(trial.fault) for trial in trials]
     assert {(fault.kind, fault.step is None) for fault in faults} == {
-        *(("kill", True), ("kill", False), ("stop", True), ("stop", False))
+        *(("kill", True), ("kill", False), ("stop", True), ("stop", False)),
+        *(("cut", True), ("mute", True)),
     }
-    assert {fault.role.partition("-")[0] for fault in faults} == {"worker", "server"}
+    assert {fault.role.partition("-")[0] for fault in faults} == {"worker", "server", "standby"}
     assert trials == [any_trial(Random(f"0/{number}"), known) for number in range(200)]
 
 

@@ -39,7 +39,11 @@ MANY = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 setups = st.builds(
-    lambda gate, codec: Setup(*gate, codec), st.sampled_from(GATES), st.sampled_from(CODECS)
+    lambda gate, codec, followed, kept: Setup(*gate, codec, followed, kept),
+    st.sampled_from(GATES),
+    st.sampled_from(CODECS),
+    st.booleans(),
+    st.booleans(),
 )
 long = st.integers(0, 2**64 - 1) | st.integers(0, 5)
 short = st.integers(0, 2**32 - 1) | st.integers(0, 3)

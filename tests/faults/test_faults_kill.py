@@ -11,7 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import ALL, CREWS, ENDS_WITHIN, alive, flags, harm, kill, parent, task
+from faults_tools import (
+    ALL,
+    CREWS,
+    ENDS_WITHIN,
+    RELATIVES,
+    alive,
+    flags,
+    harm,
+    kill,
+    parent,
+    task,
+)
 
 import paceline
 from paceline.errors import RoleDied, RunFailed
@@ -26,14 +37,12 @@ LONG = (
 
 LASTING: dict[str, Any] = {"epochs": 100000, "max_restarts": 0}
 
+SERVED = ("ps-sync-tcp", "ps-async-tcp", "ssp-tcp")
 VICTIMS = [
-    *[(crew, role) for crew in ALL if crew != "single" for role in ("worker-0", "worker-1")],
-    *[(crew, "evaluator") for crew in CREWS],
-    *[
-        (crew, role)
-        for crew in ("ps-sync-tcp", "ps-async-tcp", "ssp-tcp")
-        for role in ("server-0", "server-1")
-    ],
+    *[(crew, role) for crew in CREWS if crew != "single" for role in ("worker-0", "worker-1")],
+    *[(crew, f"worker-{number % 2}") for number, crew in enumerate(RELATIVES)],
+    *[(crew, "evaluator") for crew in ("single", "allreduce", "ps-sync-shm", "ps-async-tcp")],
+    *[(crew, f"server-{number % 2}") for number, crew in enumerate(SERVED)],
 ]
 
 

@@ -16,6 +16,8 @@ from torch import Tensor
 
 import paceline
 from paceline.errors import RoleDied
+from paceline.store.steps import read_steps
+from paceline.transport import memory
 
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
@@ -166,3 +168,19 @@ def test_a_worker_that_thaws_in_time_goes_on_as_if_nothing_had_been(runs: Path) 
         run = train(runs, "ps-sync-tcp", epochs=12, lease=20.0)
     assert [e["kind"] for e in run.summary["events"] if e["kind"] != "thawed"] == ["frozen"]
     assert counted(run).eq(12).all()
+
+
+def test_a_server_whose_memory_goes_with_it_is_not_replaced_by_an_empty_one(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And how many updates went with it is said to the last one that was answered."""
+    monkeypatch.setattr(memory, "available", lambda: False)
+    with (
+        harm(runs, kill("server-0"), "server-0"),
+        pytest.raises(RoleDied, match=r"server-0 was killed .* no memory .* are lost") as ended,
+    ):
+        train(runs, "ps-async-tcp", epochs=1000, servers=1)
+    (folder,) = runs.iterdir()
+    steps = [read_steps(folder / "steps" / f"worker-{worker}.steps") for worker in range(2)]
+    last = max(int(taken["version"][-1]) for taken in steps)
+    assert f": the {last:,} updates that it had answered are lost" in str(ended.value)

@@ -137,3 +137,17 @@ def test_any_events_make_a_timeline(
     assert all(fault.seconds is None or fault.seconds >= 0 for fault in found)
     injected = [each for each in events if each.kind == "injected"]
     assert sum(fault.injected for fault in found) == len(injected)
+
+
+def test_a_connection_that_is_cut_is_over_when_it_takes_steps_again() -> None:
+    ends = {"worker-0": stepped(), "worker-1": stepped((3.0, 5.25))}
+    cut = [
+        event(3.0, "worker-1", "injected", "cut:worker-1-server-0@3s+2s"),
+        event(4.0, "worker-1", "absent"),
+        event(5.2, "worker-1", "back"),
+    ]
+    fault = one(cut, ends)
+    assert (fault.what, fault.injected) == ("cut off from server-0", True)
+    assert fault.seconds == pytest.approx(2.3)
+    by_itself = one(cut[1:], ends)
+    assert (by_itself.what, by_itself.injected, by_itself.time) == ("not heard", False, 4.0)

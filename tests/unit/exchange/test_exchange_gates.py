@@ -297,3 +297,15 @@ def test_bounded_a_successor_counts_those_who_have_spoken() -> None:
     assert gate.push(push(0, 5)).answer == (0,)
     assert gate.push(push(1, 4)).answer == (1,)
     assert gate.push(push(0, 6)).answer == ()
+
+
+def test_bounded_nobody_goes_back_for_one_that_was_given_up_and_is_heard_again() -> None:
+    gate = Bounded(2, bound=2)
+    gate.leave(1)
+    for number in range(1, 9):
+        assert gate.push(Push(0, number, 0, 1.0, 0.1, round=number)).answer == (0,)
+    late = gate.push(Push(1, 1, 0, 1.0, 0.1, round=1))
+    assert [push.sequence for push in late.apply] == [1]  # its samples count
+    assert late.answer == (1,)
+    assert gate.share(1) == (8, 0)  # and it goes on from there
+    assert gate.push(Push(0, 9, 0, 1.0, 0.1, round=9)).answer == (0,)

@@ -113,3 +113,16 @@ def test_each_begins_once_and_ends_once_and_never_early(
     plan.due(now + 20, dict.fromkeys(LIVING, 10))
     assert all(fault.own for fault in plan.missed())
     assert plan.full == ("disk-full@2s" in texts)
+
+
+def test_a_server_is_told_whose_connections_are_harmed_while_they_are() -> None:
+    plan = schedule("cut:worker-1-server-0@1s+2s", "mute:standby-0-server-0@2s+1s")
+    there = {"worker_1": 1, "server_0": 1, "standby_0": 1}
+    assert due(plan, 1.0, worker_1=1) == []  # its other end is not there
+    assert due(plan, 1.0, **there) == ["begin cut:worker-1-server-0@1s+2s"]
+    assert plan.lines("server-0") == {"cut": ["worker-1"], "mute": []}
+    assert plan.lines("server-1") == {"cut": [], "mute": []}
+    due(plan, 2.5, **there)
+    assert plan.lines("server-0") == {"cut": ["worker-1"], "mute": ["standby-0"]}
+    due(plan, 3.2, **there)
+    assert plan.lines("server-0") == {"cut": [], "mute": ["standby-0"]}

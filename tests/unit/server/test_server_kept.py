@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from paceline.errors import WireError
 from paceline.exchange.gates import make_gate
 from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
@@ -180,3 +181,12 @@ def test_a_successor_tells_the_shares_that_were_told() -> None:
     world.begin()
     for window in world.desk.windows:
         assert [window.gate.share(worker) for worker in range(WORKERS)] == [(0, 60), (60, 90)]
+
+
+def test_a_push_that_no_word_can_name_is_refused() -> None:
+    """Else whoever knows the secret could end a server that writes down what it has."""
+    world = World("at-once", "sgd")
+    with pytest.raises(WireError, match=r"number 9223372036854775808, which nobody counts to"):
+        world.push(0, 2**63)
+    world.push(0, 2**63 - 1)
+    assert world.answered[0] == 2**63 - 1

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from paceline.errors import SpecError
 from paceline.spec import RunSpec
-from paceline.spec.inject import SHAPES, Injection, inject_faults, injection
+from paceline.spec.inject import LINES, SHAPES, Injection, inject_faults, injection
 
-ROLES = st.sampled_from(["worker-0", "worker-17", "server-3", "evaluator"])
+ROLES = st.sampled_from(["worker-0", "worker-17", "server-3", "standby-1", "evaluator"])
+ENDS = st.sampled_from(
+    [("worker-0", "server-0"), ("worker-17", "server-3"), ("standby-1", "server-1")]
+)
 # As a person writes them: no more than nine places.
 AMOUNTS = st.integers(1, 10**8).map(lambda thousandths: thousandths / 1000)
 
@@ -21,10 +24,13 @@ AMOUNTS = st.integers(1, 10**8).map(lambda thousandths: thousandths / 1000)
 @st.composite
 def injections(draw: st.DrawFn) -> Injection:
     kind = draw(st.sampled_from(sorted(SHAPES)))
-    role = "" if kind == "disk-full" else draw(ROLES)
+    role, peer = "" if kind == "disk-full" else draw(ROLES), ""
     factor, step, lasts = 1.0, None, None
     at = draw(st.just(0.0) | AMOUNTS)
     text = f"{kind}:{role}" if role else kind
+    if kind in LINES:
+        role, peer = draw(ENDS)
+        text = f"{kind}:{role}-{peer}"
     if kind == "slow":
         role = "worker-0"
         factor = 1 + draw(st.integers(1, 998_000)) / 1000
@@ -33,10 +39,11 @@ def injections(draw: st.DrawFn) -> Injection:
     if kind in ("kill", "stop") and draw(st.booleans()):
         at, step = 0.0, draw(st.integers(1, 10**9))
     text += f"@step={step}" if step else f"@{at:.3f}s"
-    if kind != "kill" and draw(st.booleans()):
+    if kind in LINES or (kind != "kill" and draw(st.booleans())):
         lasts = draw(AMOUNTS)
         text += f"+{lasts:.3f}s"
-    return Injection(text=text, kind=kind, role=role, factor=factor, at=at, step=step, lasts=lasts)
+    what = {"text": text, "kind": kind, "role": role, "peer": peer, "factor": factor}
+    return Injection(**what, at=at, step=step, lasts=lasts)
 
 
 @given(injections())
@@ -63,8 +70,12 @@ def test_slow_needs_no_moment() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("kil:worker-0@3s", "did you mean 'kill'? Known: disk-full, kill, slow, stop."),
-        ("cut:worker-0-server-0@5s+2s", "cannot be cut; stop:ROLE@3s+5s"),
+        ("kil:worker-0@3s", "did you mean 'kill'? Known: cut, disk-full, kill, mute, slow, stop."),
+        ("cut:worker-0@5s+2s", "'worker-0' is no connection"),
+        ("cut:server-0-worker-0@5s+2s", "is no connection"),
+        ("cut:worker-0-server-0@5s", "'' is no time it could last; say cut:worker-0-server-0@3s"),
+        ("mute:worker-0-server-0@step=3+2s", "'step=3' is no moment"),
+        ("cut:standby-1-server-0@1s+1s", "standby-1 has no connection to server-0"),
         ("kill:worker-0", "'' is no moment; say kill:ROLE@3s or kill:ROLE@step=50."),
         ("kill:worker-0@3", "'3' is no moment"),
         ("kill:worker-0@-3s", "'-3s' is no moment"),
@@ -101,6 +112,14 @@ def test_a_fault_is_a_sentence_with_the_remedy(text: str, told: str) -> None:
             "it has worker-0 to worker-1, server-0 to server-1.",
         ),
         ({"workers": 2, "inject": ["kill:server-0@1s"]}, "say --transport tcp"),
+        (
+            {"workers": 2, "transport": "tcp", "inject": ["kill:standby-0@1s"]},
+            "no standby-0; it has worker-0 to worker-1, servers.",
+        ),
+        (
+            {"workers": 2, "transport": "tcp", "inject": ["cut:worker-2-server-0@1s+1s"]},
+            "no worker-2",
+        ),
         ({"inject": "kill:worker-0@1s"}, "must be a list of strings"),
         ({"inject": [3]}, "--inject 3: must be a string"),
     ],

@@ -120,6 +120,13 @@ FAULTY: list[tuple[dict[str, Any], str]] = [
     ({"strategy": "hogwild", "servers": 2}, "'hogwild' has no servers"),
     ({"strategy": "hogwild", "transport": "tcp"}, "'hogwild' goes over shm only"),
     ({"strategy": "ssp", "transport": "shm", "codec": "int8"}, "use --transport tcp"),
+    (
+        {"strategy": "ssp", "transport": "shm", "replicas": 1},
+        "have no standby; use --transport tcp",
+    ),
+    ({"strategy": "ps-sync", "replicas": 2}, "must be at most 1"),
+    ({"strategy": "allreduce", "workers": 2, "replicas": 1}, "has no servers to stand by for"),
+    ({"strategy": "ps-sync", "replicas": 1, "max_restarts": 0}, "allow at least 1"),
     ({"strategy": "ssp", "bound": 0}, "--bound 0: must be at least 1"),
     ({"strategy": "local-sgd", "sync_every": 0}, "--sync-every 0: must be at least 1"),
     ({"strategy": "local-sgd", "outer_momentum": 1.0}, "must be less than 1"),
