@@ -34,7 +34,7 @@ class Turnout(NamedTuple):
     seconds: list[float]  # that each computed
     rate: float
     stop: bool  # one of them was asked to end
-    keep: bool  # all of them were asked for a checkpoint
+    keep: bool  # everybody took part, and was asked for a checkpoint
     invited: list[int]  # take part in the next round for the first time in this life
 
     def members(self) -> list[int]:
@@ -115,7 +115,7 @@ class Muster:
             seconds=[reals[at + SECONDS] for _, at in took],
             rate=reals[took[0][1] + RATE] if took else 0.0,
             stop=any(word & STOP for word in told),
-            keep=all(word & KEEP for word in told),
+            keep=len(told) == len(slots) and all(word & KEEP for word in told),
             invited=[worker for worker, at in enumerate(slots) if words[at + INVITED] == now],
         )
 

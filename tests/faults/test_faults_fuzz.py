@@ -56,6 +56,7 @@ frames = st.builds(
     lr=st.floats(),
     staleness=short,
     begin=short,
+    asked=short,
     end=short,
     block=short,
     seconds=st.floats(),
