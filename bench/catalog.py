@@ -144,7 +144,7 @@ PEERS = Bench(
 
 # With checkpoints and without: long enough for several of them.
 KEPT_SECONDS = 5.0
-KEPT = ", kept"  # ends the name of the one with checkpoints
+KEPT = " kept"  # ends the name of the one with checkpoints
 _PLAIN = (
     Contender("single", {"mlp": 180}, "single", workers=1),
     Contender("allreduce", {"mlp": 90}, "allreduce"),
