@@ -31,12 +31,13 @@ def measure(model: Model, contender: Contender) -> float:
             model.task,
             strategy=contender.strategy,
             transport=contender.transport,
-            workers=WORKERS,
+            workers=contender.workers,
             batch=model.batch,
             steps=contender.steps[model.task],
             optimizer="sgd",
             lr=0.01,
             evaluate="never",
+            checkpoint_every=contender.checkpoint_every,
             out=Path(out),
         )
         if run.status != "done":

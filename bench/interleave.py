@@ -35,19 +35,20 @@ def main(
     """
     contenders = {contender.name: contender for contender in bench.contenders}
     parser = argparse.ArgumentParser(description=about.split("\n", maxsplit=1)[0])
-    parser.add_argument("--models", default=",".join(MODELS), help="by comma")
+    known = {task: MODELS[task] for task in bench.models}
+    parser.add_argument("--models", default=",".join(known), help="by comma")
     parser.add_argument("--contenders", default=",".join(contenders), help="by comma")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--no-save", action="store_true", help="print only")
     args = parser.parse_args()
-    models = _chosen(parser, MODELS, args.models)
+    models = _chosen(parser, known, args.models)
     taking = _chosen(parser, contenders, args.contenders)
     if args.repeats < 1:
         parser.error("--repeats must be at least 1.")
 
     rates = interleaved(models, taking, args.repeats, measure)
     print("\n".join(body(bench, rates)))
-    whole = len(models) == len(MODELS) and len(taking) == len(contenders)
+    whole = len(models) == len(known) and len(taking) == len(contenders)
     if args.no_save or not whole or args.repeats < REPEATS:
         print("Not saved: asked not to, or not the whole bench.", file=sys.stderr)
         return

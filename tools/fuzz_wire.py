@@ -37,7 +37,7 @@ from tools.fuzz_standby import Standby, Wrong, held
 
 SECRET = bytes(range(32))
 SIZE, BLOCK, WORKERS = 40, 16, 3
-HEADER = struct.Struct("<2sBBIQQddIIQIId")
+HEADER = struct.Struct("<2sBBIQQddIIQIIdI")
 GATES = (("at-once", 0, 0), ("all", 0, 0), ("all", 0, 1), ("bounded", 2, 0))
 CODECS = ("none", "none", "bf16", "int8", "topk:0.2", "onebit")
 
@@ -104,7 +104,7 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 5 or not self._sound(reader, frame):
+            if magic != b"PL" or protocol != 6 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
@@ -189,7 +189,7 @@ class Reference:
         return out
 
     def _decided(self, block: int, decision: object) -> None:
-        apply, answer, drop = decision  # type: ignore[misc]
+        apply, answer, drop, _ = decision  # type: ignore[misc]
         total, mean = 0.0, None
         for p in apply:
             self.done[block][p.worker] = p.sequence
@@ -357,7 +357,7 @@ LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e30, 1e31, 1e39, 1e308, math.inf, -math.inf, math.nan)
 CHOICES = {
     "kind": (*range(14), 255),
-    **dict.fromkeys(("sender", "staleness", "block", "begin", "end"), COUNTS),
+    **dict.fromkeys(("sender", "staleness", "block", "begin", "end", "asked"), COUNTS),
     **dict.fromkeys(("sequence", "version", "length"), LONG),
     **dict.fromkeys(("weight", "lr", "seconds"), NUMBERS),
 }

@@ -108,7 +108,8 @@ class Exchange:
         raise NotImplementedError
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        """Once started, be as when this was kept."""
+        """Once started, be as when this was kept. `round` and `taken` are those of then; whoever
+        knows better, by what servers have of this worker's pushes, sets them."""
         raise NotImplementedError
 
     def coding(self) -> dict[str, float] | None:

@@ -78,7 +78,9 @@ class All:
         pushes = tuple(self._pushed.pop(w) for w in sorted(waiting))
         self._round += 1
         self._share_out(pushes)
-        return Decision(pushes, tuple(p.worker for p in pushes))
+        # Whoever is missing for good, or comes back only now, could not keep this round.
+        keep = len(pushes) >= self._enough and all(p.keep for p in pushes)
+        return Decision(pushes, tuple(p.worker for p in pushes), keep=keep)
 
 
 class AtOnce:

@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from paceline.errors import RequestError
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, damped, make_rule
 from paceline.transport.board import Board
@@ -73,4 +75,30 @@ class Hogwild(Exchange):
             version=self._seen,
             staleness=staleness,
             stop=gradient.stopping,
+            keep=gradient.keeping,
         )
+
+    def keep(self) -> dict[str, Tensor]:
+        """Worker-0 keeps what is everybody's, while the others go on changing it.
+
+        Steps are counted first: those that count are in it whole, and of later ones, which are
+        taken again, there may be some numbers.
+        """
+        if self._post.index:
+            return {}
+        kept = {"taken": torch.tensor([self._board.words[word] for word in self._taken])}
+        kept["parameters"] = self._flat.clone()
+        if self._post.state is not None:
+            kept["state"] = self._post.state.clone()
+        return kept
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        if self._post.index == 0:
+            take(kept["parameters"], self._flat)
+            if self._post.state is not None:
+                take(kept["state"], self._post.state)
+            for word, taken in zip(self._taken, kept["taken"].tolist(), strict=True):
+                self._board.words[word] = taken
+        put_back(self._board, self._post.workers)
+        self.taken = self._board.words[self._taken[self._post.index]]
+        self._seen = sum(self._board.words[word] for word in self._taken)

@@ -20,7 +20,7 @@ SMALL = 1 << 17  # parameters up to which to apply a round takes less than to wa
 SHARD_WORDS = 4  # of the log of pushes, a shard
 
 # Every board begins with these.
-READY = 0  # there are first parameters
+READY = 0  # 1 once there are first parameters, and one more for each part of a checkpoint put back
 ROLL = 1  # and the words after it: who takes part, where workers go in rounds
 
 
@@ -98,12 +98,6 @@ def in_a_group(spec: RunSpec) -> bool:
         over_tcp = spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
         return over_tcp and spec.workers > 1
     return spec.strategy == "allreduce" and spec.workers > 1
-
-
-def keeps(spec: RunSpec, size: int) -> bool:
-    """Whether what the workers have can be kept in checkpoints; of a spec that is resolved."""
-    over_shm = spec.transport == "shm" and small(spec, size)
-    return spec.kind.alone or spec.strategy == "allreduce" or over_shm
 
 
 def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:

@@ -46,14 +46,19 @@ class Local(Exchange):
         return self._outcome(began, gradient)
 
     def keep(self) -> dict[str, Tensor]:
-        return {
-            "parameters": self._replica.flat.detach().to("cpu", copy=True),
-            "state": self._rule.state.to("cpu", copy=True),
-            "version": torch.tensor(self._version),
-        }
+        parameters = self._replica.flat.detach().to("cpu", copy=True)
+        return {"parameters": parameters, **self.keep_rule()}
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         self._replica.restore(kept["parameters"])
+        self.restore_rule(kept)
+
+    def keep_rule(self) -> dict[str, Tensor]:
+        """All but the parameters."""
+        state = self._rule.state.to("cpu", copy=True)
+        return {"state": state, "version": torch.tensor(self._version)}
+
+    def restore_rule(self, kept: dict[str, Tensor]) -> None:
         self._rule.state.copy_(kept["state"])
         self._version = int(kept["version"])
 

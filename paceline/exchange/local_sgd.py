@@ -23,6 +23,9 @@ from paceline.exchange.base import Exchange, Gradient, Outcome
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
 
+NOTHING_ASKED = Gradient(0, 0, 0.0, stopping=False)
+OUTER = "outer."
+
 
 class Drift(Replica):
     """What the outer round sees of a worker: shared parameters, and a drift for a gradient."""
@@ -94,15 +97,13 @@ class LocalSgd(Exchange):
         self._weight += gradient.weight
         self._whole += gradient.whole
         if self._since < self._every:
-            # Whoever is asked to stop does so after an averaging, where all of them can.
-            return stepped._replace(stop=False)
-        outer = self._average(meanwhile, stopping=gradient.stopping, leaving=gradient.leaving)
+            # Whoever is asked to stop, or to keep, does so after an averaging, where all can.
+            return stepped._replace(stop=False, keep=False)
+        outer = self._average(gradient, meanwhile)
         return outer._replace(update=stepped.update + outer.update, version=stepped.version)
 
-    def _average(
-        self, meanwhile: Callable[[], float], *, stopping: bool = False, leaving: bool = False
-    ) -> Outcome:
-        drift = Gradient(self._weight, self._whole, self._outer_lr, stopping, leaving=leaving)
+    def _average(self, asked: Gradient, meanwhile: Callable[[], float]) -> Outcome:
+        drift = asked._replace(weight=self._weight, whole=self._whole, lr=self._outer_lr, began=0.0)
         outcome = self._outer.step(drift, meanwhile)
         self._replica.flat.copy_(self._drift.flat)
         self._since = self._weight = self._whole = 0
@@ -110,8 +111,19 @@ class LocalSgd(Exchange):
 
     def finish(self) -> None:
         if self._since:
-            self._average(lambda: 0.0)
+            self._average(NOTHING_ASKED, lambda: 0.0)
         self._outer.finish()
+
+    def keep(self) -> dict[str, Tensor]:
+        """Right after an averaging, when what is shared is all that a worker has of parameters."""
+        outer = {f"{OUTER}{name}": tensor for name, tensor in self._outer.keep().items()}
+        return self._local.keep_rule() | outer
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        outer = {n.removeprefix(OUTER): t for n, t in kept.items() if n.startswith(OUTER)}
+        self._outer.restore(outer)
+        self._replica.flat.copy_(self._drift.flat)
+        self._local.restore_rule(kept)
 
     def regroup(self) -> None:
         self._outer.regroup()

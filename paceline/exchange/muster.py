@@ -34,7 +34,7 @@ class Turnout(NamedTuple):
     seconds: list[float]  # that each computed
     rate: float
     stop: bool  # one of them was asked to end
-    keep: bool  # all of them were asked for a checkpoint
+    keep: bool  # everybody took part, and was asked for a checkpoint
     invited: list[int]  # take part in the next round for the first time in this life
 
     def members(self) -> list[int]:
@@ -134,7 +134,7 @@ class Muster:
             seconds=[seconds[worker] for worker in took],
             rate=reals[rates.start + took[0]] if took else 0.0,
             stop=any(told[worker] & STOP for worker in took),
-            keep=all(told[worker] & KEEP for worker in took),
+            keep=len(took) == count and all(told[worker] & KEEP for worker in took),
             invited=[worker for worker in range(count) if news[worker] == now],
         )
         if len(took) == count:

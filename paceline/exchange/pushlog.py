@@ -73,6 +73,20 @@ class PushLog:
         self._count(shard)
         return version
 
+    def keep(self, shard: int) -> list[int]:
+        """Of a shard that is settled, for a checkpoint: its version, and of each worker how many
+        pushes it has, and how many chunks of the next."""
+        own = [self._words[row[shard]] for rows in (self._counts, self._partial) for row in rows]
+        return [self.standing(shard)[0], *own]
+
+    def restore(self, shard: int, worker: int, kept: list[int]) -> None:
+        """Have the version that was kept stand in the worker's place, before anybody pushes."""
+        at, words, (version, *own) = self._shards[shard], self._words, kept
+        for row, value in zip((*self._counts, *self._partial), own, strict=True):
+            words[row[shard]] = value
+        words[at + COUNTED] = version
+        words[at + COMMIT] = version << PLACE_BITS | worker
+
     def settle(self, shard: int, restore: Callable[[int, int, int], Tensor]) -> tuple[int, int]:
         """Finish for a former owner what it died over; then, as `standing`, what stands.
 

@@ -93,6 +93,12 @@ class Quorum:
         self._words[self._arrived[worker]] = 0
         self._words[self._gone[worker]] = 0
 
+    def go_on(self, now: int) -> None:
+        """From that round, with everybody, before anybody has begun."""
+        for word in self._counts[now % 2]:
+            self._words[word] = now
+        self._board.post(self.rounds, now)
+
     # Of the supervisor, who owns nothing.
 
     def bury(self, worker: int) -> None:

@@ -22,7 +22,7 @@ from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
 from paceline.transport.courier import Answer, Courier, Direct, Mail
-from paceline.transport.frames import Frame, Kind
+from paceline.transport.frames import KEEP, STOP, Frame, Kind
 from paceline.transport.memory import raw
 from paceline.transport.sockets import Line
 
@@ -123,6 +123,7 @@ class Served(Exchange):
         if not self._in_rounds:  # the others may have gone on without this one for a while
             self._own_round = max(self._own_round, self.share[0])
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
+        told = [answer.frame.asked for answer in answers]
         return Outcome(
             exchange=time.perf_counter() - began - waited - elsewhere,
             wait=waited,
@@ -131,7 +132,8 @@ class Served(Exchange):
             dropped=2 * late > len(answers),
             skipped=max(0, self.round - behind - 1) if self._in_rounds else 0,
             share=self.share if self._in_rounds and self.share != before else None,
-            stop=gradient.stopping,
+            stop=any(a & STOP for a in told) if self._in_rounds else gradient.stopping,
+            keep=all(a & KEEP for a in told) if self._in_rounds else gradient.keeping,
         )
 
     def _begin(self, gradient: Gradient) -> None:
@@ -184,6 +186,7 @@ class Served(Exchange):
             length=len(payload) if payload else 0,
             begin=self._own_round,
             seconds=gradient.spent(),
+            asked=STOP * gradient.stopping | KEEP * gradient.keeping,
         )
         self._post_out((block.server, push, payload))
 
@@ -294,6 +297,19 @@ class Served(Exchange):
     def close(self) -> None:
         self._pull()
         self._disconnect()
+
+    def keep(self) -> dict[str, Tensor]:
+        """Servers keep the parameters. What a codec owes is of this round, where there are any."""
+        owed = self._feedback.owed if self._feedback is not None and self._in_rounds else None
+        return {} if owed is None else {"owed": owed.clone()}
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        """Servers have told already where this worker goes on."""
+        self.taken = self._sequence
+        if self._in_rounds:
+            self.round = max(self._versions.values())
+        if self._feedback is not None and self._feedback.owed is not None and kept:
+            self._feedback.owed.copy_(kept["owed"])
 
     def coding(self) -> dict[str, float] | None:
         if self._feedback is None:

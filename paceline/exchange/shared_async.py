@@ -26,6 +26,7 @@ from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.buckets import Bucket, Grads, buckets
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
+from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
@@ -49,6 +50,8 @@ class SharedAsync(Exchange):
         journal = post.journal.view(shards, 2, -1)
         self._log = PushLog(self._board, self._rounds.stop, shards, post.workers, journal)
         self._seen = [0] * shards
+        # Whether the next push may be known, to some shards or in part, from before this life.
+        self._again = post.life > 0
 
     def start(self, replica: Replica) -> None:
         post = self._post
@@ -108,6 +111,7 @@ class SharedAsync(Exchange):
             version=max(self._seen),
             staleness=staleness,
             stop=gradient.stopping,
+            keep=gradient.keeping,
         )
 
     def _push(self, shard: int, grads: Grads, lr: float) -> int:
@@ -116,7 +120,7 @@ class SharedAsync(Exchange):
         version, current = log.settle(shard, self._restore)
         staleness = version - self._seen[shard]
         had = 0
-        if self._post.life:
+        if self._again:
             if log.has(mine, shard, self.taken + 1):  # of a former life, which died over another
                 self._copy(shard, current)
                 return staleness
@@ -201,19 +205,53 @@ class SharedAsync(Exchange):
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
 
+    def keep(self) -> dict[str, Tensor]:
+        """Of the shards counted here, each as it stands, with the names of the pushes in it: they
+        need not be of one moment, and the others push meanwhile."""
+        kept: dict[str, Tensor] = {}
+        for shard in self._counted_here():
+            a, b = self._post.shards[shard]
+            with self._board.owning(shard):
+                version, place = self._log.settle(shard, self._restore)
+                kept[f"log.{shard}"] = torch.tensor(self._log.keep(shard))
+                kept[f"parameters.{shard}"] = self._params[place][a:b].clone()
+                if self._states is not None:
+                    kept[f"state.{shard}"] = self._states[version % 2][:, a:b].clone()
+        return kept
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        """The shards counted here, in this worker's own place; then go on from everybody's."""
+        for shard in self._counted_here():
+            a, b = self._post.shards[shard]
+            log = kept[f"log.{shard}"].tolist()
+            take(kept[f"parameters.{shard}"], self._own[a:b])
+            if self._states is not None:
+                take(kept[f"state.{shard}"], self._states[log[0] % 2][:, a:b])
+            self._log.restore(shard, self._post.index, log)
+        put_back(self._board, self._post.workers)
+        self._pull()
+        if self._replica.device.type != "cpu":
+            self._replica.flat.copy_(self._own)
+        self.taken = self._log.pushes(self._post.index)
+        self._again = True
+
+    def _counted_here(self) -> list[int]:
+        """The shards that this worker keeps and tells of: one does it for each."""
+        mine, workers = self._post.index, self._post.workers
+        return [shard for shard in range(len(self._post.shards)) if shard % workers == mine]
+
     def hosted(self) -> list[Hosted]:
         found = []
-        for shard, (a, b) in enumerate(self._post.shards):
-            if shard % self._post.workers == self._post.index:
-                version, _ = self._log.standing(shard)
-                size = (b - a) * 4
-                found.append(
-                    Hosted(
-                        server=shard,
-                        holds=size,
-                        applied=version,
-                        sent=version * size,
-                        received=version * size,
-                    )
+        for shard in self._counted_here():
+            a, b = self._post.shards[shard]
+            version, size = self._log.standing(shard)[0], (b - a) * 4
+            found.append(
+                Hosted(
+                    server=shard,
+                    holds=size,
+                    applied=version,
+                    sent=version * size,
+                    received=version * size,
                 )
+            )
         return found

@@ -17,8 +17,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import torch
+from torch import Tensor
+
 from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.layout import READY, ROLL
+from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.quorum import Quorum
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
@@ -93,6 +97,7 @@ class SharedBackup(Exchange):
             skipped=self._round - now - 1,
             share=self.share if self.share != before else None,
             stop=gradient.stopping,
+            keep=gradient.keeping,
         )
 
     def _await_round(self, now: int, seen: list[int]) -> None:
@@ -144,6 +149,28 @@ class SharedBackup(Exchange):
 
     def close(self) -> None:
         self._take()
+
+    def keep(self) -> dict[str, Tensor]:
+        """Worker-0 keeps the newest round, which nobody closes meanwhile: all go on from there."""
+        if self._post.index:
+            return {}
+        with self._board.owning(0):
+            self._table.current = self._quorum.open() % 2
+            params, state = self._table.held
+            kept = {"round": torch.tensor(self._quorum.open())}
+            return kept | {"parameters": params.clone(), "state": state.clone()}
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        if self._post.index == 0:
+            now = int(kept["round"])
+            self._table.current = now % 2
+            for name, place in zip(("parameters", "state"), self._table.held, strict=True):
+                take(kept[name], place)
+            self._quorum.go_on(now)
+        put_back(self._board, self._post.workers)
+        self._take()
+        self.round = self._round
+        self.share = self._share()
 
     def hosted(self) -> list[Hosted]:
         """One server, which is whoever closes a round; it is told of where worker-0 is."""

@@ -27,6 +27,7 @@ from paceline.exchange.dealing import Dealing
 from paceline.exchange.journal import Journal
 from paceline.exchange.layout import READY, ROLL, SyncWords
 from paceline.exchange.muster import Muster, Turnout
+from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Piece, Replica
 from paceline.exchange.shared_shard import Pushes, SharedShard
 from paceline.server.catalog import LAYERWISE, STATES
@@ -40,7 +41,8 @@ LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few
 class SharedSync(Exchange):
     """The board has, a word each: ready; then the muster; then what `SyncWords` says.
 
-    All end after the same round: who was asked to says so with its gradient.
+    All end after the same round, and keep a checkpoint after the same round: who was asked to says
+    so with its gradient.
     """
 
     def __init__(self, post: Post) -> None:
@@ -145,6 +147,7 @@ class SharedSync(Exchange):
             gradient.lr,
             seconds=seconds,
             stopping=gradient.stopping,
+            keeping=gradient.keeping,
         )
         # Whoever comes last applies at once; whoever comes early has time for something else.
         elsewhere = 0.0 if muster.complete(now) else meanwhile()
@@ -167,6 +170,7 @@ class SharedSync(Exchange):
             version=now,
             share=share,
             stop=turnout.stop,
+            keep=turnout.keep,
         )
 
     def _give(self) -> None:
@@ -247,6 +251,25 @@ class SharedSync(Exchange):
         self._muster.finish(self._post.index)
 
     def close(self) -> None:
+        self._take()
+
+    def keep(self) -> dict[str, Tensor]:
+        """Of the shards served here. Nobody changes them before this worker's next arrival."""
+        kept = {"round": torch.tensor(self._round)}
+        for index in self._kept:
+            params, state = self._shard(index).table.held
+            kept[f"parameters.{index}"], kept[f"state.{index}"] = params.clone(), state.clone()
+        return kept
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        """The shards served here; nobody goes on before all are as they were."""
+        self._round = int(kept["round"])
+        for index in self._kept:
+            table = self._shard(index).table
+            take(kept[f"parameters.{index}"], table.held[0])
+            take(kept[f"state.{index}"], table.held[1])
+            self._board.words[self._words.applied[index]] = self._round
+        put_back(self._board, self._post.workers)
         self._take()
 
     def hosted(self) -> list[Hosted]:

@@ -1,7 +1,10 @@
 """Checkpoints as the supervisor sees them: when one is wished for, and when it is one.
 
-    wish ─keep─► workers, between two steps ─kept─► all parts here ─► manifest ─► older ones go
+    wish ─keep─► servers ─keeping─► ─keep─► workers, between two steps
+         ─kept─► all parts here ─► manifest, with the book of leases ─► older ones go
 
+Servers are ready before any worker asks them to keep a round. The last checkpoint of a run goes the
+other way round: workers keep it after their last step, and servers once nobody pushes any more.
 Nothing here ends a run: what the disk refuses is told, and training goes on.
 """
 
@@ -13,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import StoreError
-from paceline.exchange.layout import keeps
 from paceline.launch.crew import Crew, Member
+from paceline.launch.leases import LeaseBook
 from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
 from paceline.store.checkpoints import Checkpoint, Checkpoints, Part
@@ -50,24 +53,36 @@ class Keeping:
         self._keep = 1
         self._due = 0.0
         self._open: int | None = None  # the one that is being made
+        self._asked: set[tuple[str, int, bool]] = set()  # whom, in which life, and whether at once
+        self._ready: set[str] = set()  # servers that know of it
+        self._stale: dict[str, int] = {}  # workers, by life, that may still want one given up
         self._parts: dict[str, Part] = {}
-        self._in_step = False  # whether all parts must be of the same round
+        self._in_step: tuple[str, ...] = ()  # kinds of roles whose parts are of the same round
+        self._leases: LeaseBook | None = None
         self._last = False  # whether no more will be wished for
 
-    def start(self, spec: RunSpec, parameters: int, own_loop: bool) -> None:
+    def start(self, spec: RunSpec, leases: LeaseBook | None, own_loop: bool) -> None:
         """Training begins. A loop of the user's own has state that nobody else knows."""
-        self._in_step = not spec.kind.alone
-        if keeps(spec, parameters) and not own_loop:
+        if spec.kind.samples == "slices" and not spec.kind.alone:
+            # With backups nobody waits for all of the workers, and servers know where to go on.
+            self._in_step = ("server",) if spec.backup else ("server", "worker")
+        self._leases = leases
+        if not own_loop:
             self._every, self._keep = spec.checkpoint_every, spec.keep_checkpoints
         self._due = self._clock.now() + self._every
 
     def turn(self) -> None:
         """Wish for a checkpoint if one is due, unless the one before is still being written."""
+        if self._open is not None:
+            self._ask_around()
         if not self._every or self._last or self._clock.now() < self._due:
             return
         workers = self._crew.workers()
         training = any(not m.reached("trained") for m in workers)
-        if self._open is None and training and all(_is_up(m) for m in workers):
+        up = all(_is_up(m) for m in (*workers, *self._crew.servers()))
+        # Where all keep after the same round, everybody must want the same one.
+        stale = any(self._stale.get(m.role) == m.life for m in workers)
+        if self._open is None and training and up and not stale:
             self._wish()
         self._due = self._clock.now() + self._every
 
@@ -85,35 +100,62 @@ class Keeping:
             self._tell("supervisor", "unkept", str(wrong))
             return
         self._parts = {}
-        for member in self._crew.workers():
-            self._ask(member)
+        self._asked.clear()
+        self._ready.clear()
+        if self._leases is not None:
+            self._leases.remember()
+        self._ask_around()
 
-    def _ask(self, member: Member) -> None:
+    def _ask_around(self) -> None:
+        """Ask whoever is to know of it by now. Once all steps are taken, servers keep at once."""
+        workers, servers = self._crew.workers(), self._crew.servers()
+        ended = all(member.reached("trained") for member in workers)
+        for member in servers:
+            if ended or not self._last:
+                self._ask(member, at_once=ended)
+        if self._last or all(member.role in self._ready for member in servers):
+            for member in workers:
+                self._ask(member, at_once=self._last)
+
+    def _ask(self, member: Member, *, at_once: bool) -> None:
         assert self._open is not None
+        asked = (member.role, member.life, at_once)
+        if asked in self._asked or not _is_up(member) or member.role in self._parts:
+            return
+        self._asked.add(asked)
         path = self._kept.path(self._open, member.role).resolve()
-        member.control.send("keep", number=self._open, path=str(path), last=self._last)
+        member.control.send("keep", number=self._open, path=str(path), last=at_once)
 
     def hear(self, member: Member, message: Message) -> None:
-        """A worker has kept its part, or says why not."""
+        """A role is ready to keep its part, has kept it, or says why not."""
         number = message.pop("number")
         if number != self._open:
             return  # it was given up meanwhile
+        if not message:
+            self._ready.add(member.role)
+            self._ask_around()
+            return
         if "why" in message:
             self._tell(member.role, "unkept", message["why"])
+            self._asked.discard((member.role, member.life, False))
             self._discard()
             return
         self._parts[member.role] = Part(role=member.role, **message)
-        roles = [m.role for m in self._crew.workers()]
+        roles = [m.role for m in (*self._crew.workers(), *self._crew.servers())]
         if all(role in self._parts for role in roles):
             self._commit(number, roles)
 
     def _commit(self, number: int, roles: list[str]) -> None:
         self._open = None
+        book = self._leases.kept() if self._leases is not None else None
+        self._forget()
         parts = tuple(self._parts[role] for role in roles)
-        if self._in_step and len({part.step for part in parts}) > 1:
-            self._tell("supervisor", "unkept", "the workers kept different rounds")
+        if len({part.round for part in parts if part.kind in self._in_step}) > 1:
+            self._tell("supervisor", "unkept", "the roles kept different rounds")
             return
-        done = Checkpoint(number=number, run=self._run, time=self._clock.now(), parts=parts)
+        done = Checkpoint(
+            number=number, run=self._run, time=self._clock.now(), parts=parts, leases=book
+        )
         try:
             self._kept.commit(done)
             self._kept.prune(self._keep)
@@ -126,14 +168,9 @@ class Keeping:
             )
 
     def lost(self, member: Member) -> None:
-        """A worker is gone, and with it its part of what is being made."""
-        if self._open is not None and not self._last:
+        """A role is gone, and with it its part of what is being made."""
+        if self._open is not None and not self._last and member.kind in ("worker", "server"):
             self._discard()
-
-    def welcome(self, member: Member) -> None:
-        """A worker is back: it has not heard of what is being made."""
-        if self._open is not None:
-            self._ask(member)
 
     def source(self, role: str) -> dict[str, Any] | None:
         """What a worker that comes back goes on from; None: from the beginning."""
@@ -153,11 +190,27 @@ class Keeping:
     def close(self) -> None:
         self._discard()
 
+    def forgot(self, member: Member) -> None:
+        """A worker does not want any more what was given up."""
+        self._stale.pop(member.role, None)
+
+    def _forget(self) -> None:
+        """What was remembered for the one that was being made."""
+        if self._leases is not None:
+            self._leases.forget()
+
     def _discard(self) -> None:
         number, self._open = self._open, None
-        if number is not None:
-            with contextlib.suppress(StoreError):  # it is no checkpoint in any case
-                self._kept.discard(number)
+        self._forget()
+        if number is None:
+            return
+        for member in self._crew.workers():
+            asked = (member.role, member.life, False) in self._asked
+            if asked and member.role not in self._parts and not member.gone:
+                self._stale[member.role] = member.life
+                member.control.send("keep", number=number, path="", last=False)
+        with contextlib.suppress(StoreError):  # it is no checkpoint in any case
+            self._kept.discard(number)
 
 
 def _is_up(member: Member) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 from paceline.data.sampler import Lease
 
@@ -22,6 +23,7 @@ class LeaseBook:
         self._workers = workers
         self._epochs = epochs
         self._batches = batches  # given instead of epochs: how many batches in all
+        self._given = 0  # batches
         self._epoch = 0
         self._next = 0
         self._back: list[Lease] = []
@@ -30,6 +32,7 @@ class LeaseBook:
         self._held: dict[int, list[Lease]] = defaultdict(list)
         self._again: dict[int, list[Lease]] = defaultdict(list)
         self._done: dict[int, int] = defaultdict(int)
+        self._remembers = False
 
     def take(self, worker: int) -> Lease | None:
         """The next range for this worker, or None when nothing is left."""
@@ -41,9 +44,8 @@ class LeaseBook:
 
     def confirm(self, worker: int, done: int) -> None:
         """The worker has finished `done` batches in all."""
-        held = self._held[worker]
-        while held and self._done[worker] + self._count(held[0]) <= done:
-            self._done[worker] += self._count(held.pop(0))
+        if not self._remembers:
+            self._strike(worker, done)
 
     def again(self, worker: int, done: int) -> None:
         """The worker begins anew after `done` batches: it gets what it held and had not finished.
@@ -56,8 +58,50 @@ class LeaseBook:
         """The worker does not come back: what it had not finished is anybody's."""
         self._back += self._unfinished(worker, done) + self._again.pop(worker, [])
 
+    # For a checkpoint, whose parts are of moments between its begin and its end: the book has to
+    # find, from any number of batches that a worker had finished in between, what is left of them.
+
+    def remember(self) -> None:
+        """Strike out nothing that is finished from now on."""
+        self._remembers = True
+
+    def forget(self) -> None:
+        """What is finished is of no interest again."""
+        self._remembers = False
+
+    def kept(self) -> dict[str, Any]:
+        """All of it, as plain JSON values."""
+        return {
+            "given": self._given,
+            "epoch": self._epoch,
+            "next": self._next,
+            "back": [list(lease) for lease in self._back],
+            "workers": [
+                {
+                    "done": self._done[worker],
+                    "held": [list(lease) for lease in self._held[worker]],
+                    "again": [list(lease) for lease in self._again[worker]],
+                }
+                for worker in range(self._workers)
+            ],
+        }
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        """Be as when this was kept; then each worker begins anew, `again`."""
+        self._given, self._epoch, self._next = kept["given"], kept["epoch"], kept["next"]
+        self._back = _leases(kept["back"])
+        for worker, of in enumerate(kept["workers"]):
+            self._done[worker] = of["done"]
+            self._held[worker] = _leases(of["held"])
+            self._again[worker] = _leases(of["again"])
+
+    def _strike(self, worker: int, done: int) -> None:
+        held = self._held[worker]
+        while held and self._done[worker] + self._count(held[0]) <= done:
+            self._done[worker] += self._count(held.pop(0))
+
     def _unfinished(self, worker: int, done: int) -> list[Lease]:
-        self.confirm(worker, done)
+        self._strike(worker, done)
         held = self._held.pop(worker, [])
         begun = done - self._done[worker]
         self._done[worker] = done
@@ -77,12 +121,15 @@ class LeaseBook:
             return None
         left = -(-(self._samples - self._next) // self._batch)
         if self._batches is not None:
-            left = min(left, self._batches)
-            if left == 0:
+            left = min(left, self._batches - self._given)
+            if left <= 0:
                 return None
         count = max(1, left // (2 * self._workers))
-        if self._batches is not None:
-            self._batches -= count
+        self._given += count
         start = self._next
         self._next = min(start + count * self._batch, self._samples)
         return Lease(self._epoch, start, self._next)
+
+
+def _leases(values: list[list[int]]) -> list[Lease]:
+    return [Lease(epoch, start, stop) for epoch, start, stop in values]

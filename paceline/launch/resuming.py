@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from paceline.errors import RequestError
-from paceline.exchange.layout import keeps
 from paceline.launch.keeping import GoingOn
 from paceline.spec import RunSpec
 from paceline.store.checkpoints import Checkpoint
@@ -35,7 +34,7 @@ def prepare(
         raise RequestError(f"'{folder.name}' has no checkpoint{wrong}; {AGAIN}.")
     if (spec.steps or kept.step + 1) <= kept.step:
         raise RequestError(f"--steps {spec.steps}: '{folder.name}' has taken {kept.step} already.")
-    done = min(part.epoch for part in kept.parts)
+    done = kept.epoch
     if epochs is not None and epochs <= done:
         raise RequestError(f"--epochs {epochs}: '{folder.name}' has done {done} already.")
     return spec, GoingOn(checkpoint=kept, seconds=_seconds(folder, kept), damaged=tuple(damaged))
@@ -59,12 +58,6 @@ def _refuse(folder: RunFolder, *, longer: bool) -> None:
         raise RequestError(
             f"'{name}' trained a task that was handed over from Python or a script, which its "
             "folder does not hold; start it again from there."
-        )
-    spec, facts = folder.spec, about.get("facts") or {}
-    if facts and not keeps(spec, facts["parameters"]):
-        raise RequestError(
-            f"'{name}' has strategy '{spec.strategy}' over {spec.transport}, which keeps no "
-            f"checkpoints of this model; {AGAIN}."
         )
     if state == "done" and not longer:
         raise RequestError(

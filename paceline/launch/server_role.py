@@ -12,6 +12,7 @@ from typing import Any
 
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
+from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
 from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
@@ -33,6 +34,8 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     """Serve the range [start, stop) of the flat parameters."""
     tally = Tally()
     desk = _desk(assignment, fds, control, tally)
+    if assignment["checkpoint"]:
+        take_up(desk, assignment["checkpoint"])
     desk.meet(assignment["lives"], assignment["left"])
     listener, address = listen(assignment["address"])
     control.send("ready", address=address)
@@ -123,6 +126,7 @@ def _serve(
 ) -> None:
     clock = Clock(assignment["t0"])
     began = clock.now()
+    keeper = ServerKeeper(control, desk)
 
     def tick() -> bool:
         _tell_progress(control, desk.applied, tally)
@@ -132,6 +136,7 @@ def _serve(
             desk.leave(left["worker"])
         while (known := control.take("alone")) is not None:
             desk.permit(known["number"])
+        keeper.turn()
         _watch_lines(control, desk)
         return control.take("stop") is not None or control.ended
 
@@ -146,6 +151,7 @@ def _serve(
         tls=server_context(Identity(**identity)) if identity else None,
         lease=assignment["lease"],
     )
+    keeper.close()
     _done(assignment, control, desk.applied, tally, clock.now() - began)
 
 

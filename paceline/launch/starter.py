@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,13 @@ class Starter:
             more |= {"kind": "script", "script": str(work.script), "arguments": work.arguments}
         self._fork("worker", index, place, fds, more, life)
 
-    def servers(self, spec: RunSpec, facts: Facts) -> None:
-        """The servers over TCP; over shared memory they live inside the workers."""
+    def servers(
+        self, spec: RunSpec, facts: Facts, source: Callable[[str], dict[str, Any] | None]
+    ) -> None:
+        """The servers over TCP; over shared memory they live inside the workers.
+
+        `source` is what a role goes on from.
+        """
         if not spec.kind.transports:
             return
         self._shards = cut(facts.parameters, spec.servers or spec.workers)
@@ -104,11 +110,21 @@ class Starter:
         if spec.tls:
             self._identity = new_identity()
         for index in range(len(self._shards)):
-            self.server(spec, facts, index, _address(spec, index))
+            checkpoint = source(f"server-{index}")
+            self.server(spec, facts, index, _address(spec, index), checkpoint=checkpoint)
 
-    def server(self, spec: RunSpec, facts: Facts, index: int, address: str, life: int = 0) -> None:
+    def server(
+        self,
+        spec: RunSpec,
+        facts: Facts,
+        index: int,
+        address: str,
+        life: int = 0,
+        checkpoint: dict[str, Any] | None = None,
+    ) -> None:
         """One server; in a later life it takes over what the one before has left."""
-        more = self._serving(spec, facts, index) | self.standing() | {"address": address}
+        more = self._serving(spec, facts, index) | self.standing()
+        more |= {"address": address, "checkpoint": checkpoint}
         name = f"server-{index}"
         if (gone := self._crew.get(name)) is not None:
             name = gone.kept

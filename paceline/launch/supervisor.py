@@ -117,7 +117,7 @@ class Supervisor:
         if not self._until(crew.workers, "ready"):
             return
         spec, facts = self._resolve()
-        self._starter.servers(spec, facts)
+        self._starter.servers(spec, facts, self._kept_of)
         if not self._until(crew.servers, "ready"):
             return
         self._starter.standbys(spec, facts)
@@ -129,7 +129,7 @@ class Supervisor:
             self._starter.roster(spec, facts, worker, self._source(worker))
         self._facts = facts
         own_loop = self._work.script is not None
-        self._keeping.start(spec, facts.parameters, own_loop=own_loop)
+        self._keeping.start(spec, self._leases, own_loop=own_loop)
         self._regrouping.start(spec, own_loop)
         self._state = "running"
         self._write_live()
@@ -153,6 +153,8 @@ class Supervisor:
             self._leases = LeaseBook(
                 facts[0].samples, spec.step_samples, spec.workers, spec.epochs, batches
             )
+            if self._going_on is not None and self._going_on.checkpoint.leases is not None:
+                self._leases.restore(self._going_on.checkpoint.leases)
         return spec, facts[0]
 
     # Hearing.
@@ -240,7 +242,9 @@ class Supervisor:
                 self._on_lease(member, message["done"])
             case "snapshot":
                 self._on_snapshot(member, message)
-            case "kept" | "unkept":
+            case "forgot":
+                self._keeping.forgot(member)
+            case "keeping" | "kept" | "unkept":
                 self._keeping.hear(member, message)
             case "parked":
                 self._regrouping.hear(member, message)
@@ -393,6 +397,8 @@ class Supervisor:
             self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
             member.state = "done"
             return True
+        if member.kind == "worker" and self._putting_back():
+            return False
         answer = self._policy.on_loss(self._spec, member, self._crew)
         if answer is Answer.GIVE_UP:
             return False
@@ -404,6 +410,7 @@ class Supervisor:
             again = "its standby takes its place"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
         self._forget(member)
+        self._keeping.lost(member)
         member.control.close()
         if answer is Answer.PROMOTE:
             server = self._succession.promote(self._spec, self._facts, member)
@@ -418,9 +425,16 @@ class Supervisor:
             self._starter.evaluator(self._asked, member.life + 1)
         else:
             self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
-            self._keeping.lost(member)
             self._starter.worker(self._asked, self._work, member.index, member.life + 1)
         return True
+
+    def _putting_back(self) -> bool:
+        """Whether workers may still put parts of a checkpoint back into memory that they share:
+        the others wait for all of them, and a part that is missing cannot be made up for."""
+        together = self._going_on is not None and self._spec.transport == "shm"
+        return together and not all(
+            m.life or m.progress.step or m.reached("trained") for m in self._crew.workers()
+        )
 
     def _welcome(self, member: Member) -> None:
         """A role in another life is up: it goes on where the others are."""
@@ -429,7 +443,6 @@ class Supervisor:
             self._starter.burying.back(member)
             self._harm.brief(member)
             self._starter.roster(self._spec, self._facts, member, self._source(member))
-            self._keeping.welcome(member)
             if self._told_to_stop:
                 self._say([member], "stop")
             if self._snapshot_wanted and member.role == "worker-0":
@@ -444,9 +457,13 @@ class Supervisor:
         """What a worker goes on from, if it does not begin at the beginning."""
         if member.life and self._spec.kind.alone:
             return self._keeping.source(member.role)
-        if member.life or self._going_on is None:
+        return None if member.life else self._kept_of(member.role)
+
+    def _kept_of(self, role: str) -> dict[str, Any] | None:
+        """A role's part of the checkpoint that the run goes on from, if it does."""
+        if self._going_on is None:
             return None
-        return self._keeping.part(self._going_on.checkpoint, member.role)
+        return self._keeping.part(self._going_on.checkpoint, role)
 
     def _log_tail(self, member: Member) -> list[str]:
         try:

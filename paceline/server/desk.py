@@ -17,6 +17,7 @@ from paceline.server.follower import Follower, Tell
 from paceline.server.gate import Gate
 from paceline.server.kept import Kept, Marks
 from paceline.server.lines import STANDBY, Lines
+from paceline.server.part import Copying
 from paceline.server.rules import Rule
 from paceline.server.shards import BLOCK, blocks
 from paceline.server.table import Table
@@ -100,6 +101,7 @@ class Desk:
         self._missed: set[int] = set()  # nobody waits for them until they come again
         self.returned: list[int] = []  # those that have
         self._lines = Lines(lease)
+        self.copying: Copying | None = None  # for the checkpoint that is being made
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * size * FLOAT_BYTES
 
@@ -182,10 +184,19 @@ class Desk:
     def _standby(self) -> Connection | None:
         return self._follower.line if self._follower is not None else None
 
-    def tend(self) -> None:
-        """What is not asked for by a frame: notice that a standby is gone."""
+    def tend(self) -> bool:
+        """What is not asked for by a frame: notice that a standby is gone, copy for a checkpoint.
+
+        Whether there is more to do, even if no frame comes.
+        """
         if self._follower is not None and self._follower.lost():
             self._release()
+        return self.copying is not None and self.copying.turn()
+
+    def keep(self) -> Copying:
+        """Begin to copy what a checkpoint needs, in place of one that was begun before."""
+        self.copying = Copying(self.windows, self._workers)
+        return self.copying
 
     def permit(self, number: int) -> None:
         """The supervisor knows that this server goes on without its standby."""

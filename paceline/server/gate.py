@@ -20,14 +20,20 @@ class Push(NamedTuple):
     lr: float
     round: int = 0  # the worker's own count, alike at all servers
     seconds: float = 0.0
+    stop: bool = False  # its worker was asked to end
+    keep: bool = False  # and for a checkpoint
 
 
 class Decision(NamedTuple):
-    """Apply these as one update (none: no update), answer these workers, drop these pushes."""
+    """Apply these as one update (none: no update), answer these workers, drop these pushes.
+
+    `keep`: all were asked for a checkpoint, and it is what this update makes.
+    """
 
     apply: tuple[Push, ...] = ()
     answer: tuple[int, ...] = ()
     drop: tuple[int, ...] = ()
+    keep: bool = False
 
 
 WAIT = Decision()

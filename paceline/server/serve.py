@@ -42,9 +42,10 @@ def serve(
     selector.register(wake, selectors.EVENT_READ)
     open_: set[Connection] = set()
     next_tick = time.perf_counter() + every
+    busy = False
     while True:
         began = time.perf_counter()
-        ready = selector.select(every)
+        ready = selector.select(0 if busy else every)
         woke = time.perf_counter()
         tally.phases["wait"] += woke - began
         updating = tally.phases["update"]
@@ -68,7 +69,7 @@ def serve(
                     connection.refuse(str(wrong))
                 if connection.closed:
                     open_.discard(connection)
-        desk.tend()
+        busy = desk.tend()
         now = time.perf_counter()
         tally.phases["exchange"] += now - woke - (tally.phases["update"] - updating)
         if now >= next_tick:

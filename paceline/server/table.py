@@ -95,13 +95,14 @@ class Table:
     @property
     def held(self) -> tuple[Tensor, Tensor]:
         """Parameters and the rule's state of the current version."""
-        return self._slots[self.current], self._rule.state
+        state = self._rule.state if self._states is None else self._states[self.current]
+        return self._slots[self.current], state
 
     def adopt(self, version: int, params: Tensor, state: Tensor) -> None:
         """Hold what another table held at this version."""
+        self.stand(version)
         for own, other in zip(self.held, (params, state), strict=True):
             own.copy_(other)
-        self.version = version
 
     def apply(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.errors import WireError
@@ -13,7 +13,7 @@ from paceline.server.kept import Marks
 from paceline.server.note import Note
 from paceline.server.rules import damped
 from paceline.server.table import Table
-from paceline.transport.frames import Frame, Kind
+from paceline.transport.frames import KEEP, STOP, Frame, Kind
 from paceline.transport.memory import raw
 
 if TYPE_CHECKING:
@@ -68,6 +68,9 @@ class Window:
         self._done: dict[int, Done] = {}
         # Answers that wait for a standby: one a peer and worker, however often it is asked for.
         self._held: dict[tuple[Connection, int], tuple[Frame, Done]] = {}
+        self._ending = False  # somebody was asked to end: all do, after the same round
+        self._wished: Callable[[Window], None] | None = None  # how to copy it for a checkpoint
+        self.copied = False
         if marks is not None and marks.version is not None:
             self.table.stand(marks.version)
             self.resume(Note(marks.pushes(), marks.shares()))
@@ -84,6 +87,28 @@ class Window:
         self.resume(note)
         if self._marks is not None:
             self._marks.stand(self.table.version, note.pushes, self.gate.share)
+
+    def wish(self, copy: Callable[[Window], None]) -> None:
+        """Have this block copied after the round in which all are asked for a checkpoint, unless
+        it is copied before that."""
+        self._wished, self.copied = copy, False
+
+    def copy(self) -> None:
+        """Now, if that was wished for and there is something to copy."""
+        if self._wished is not None and self.ready:
+            self._wished(self)
+            self._wished, self.copied = None, True
+
+    def restore(self, version: int, params: Tensor, state: Tensor, note: Note) -> None:
+        """Be what a checkpoint says. Nobody has begun yet, so those who count their own rounds
+        all count from the beginning."""
+        self.table.adopt(version, params, state)
+        if self._marks is not None:
+            self._marks.stand(version, note.pushes, lambda w: note.shares.get(w, (0, 0)))
+        self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in note.pushes.items()}
+        if self.gate.holds:
+            self.gate.resume(version, note.pushes, note.shares)
+        self.ready = True
 
     def init(self, values: Tensor) -> None:
         """The first parameters are here. A second time, from another life, they change nothing."""
@@ -152,7 +177,8 @@ class Window:
         if not known:
             name = worker, frame.sequence, frame.version
             push = Push(*name, frame.weight, frame.lr, frame.begin, frame.seconds)
-            self._act(self.gate.push(push))
+            stop, keep = bool(frame.asked & STOP), bool(frame.asked & KEEP)
+            self._act(self.gate.push(push._replace(stop=stop, keep=keep)))
 
     def leave(self, worker: int) -> None:
         if not self.gate.holds:  # what it pushed is applied, and nobody is there for the answer
@@ -176,14 +202,22 @@ class Window:
             if self._marks is not None:
                 pushes = {w: d.sequence for w, d in self._done.items()}
                 self._marks.stand(version + 1, pushes, self.gate.share)
+            self._agree(decision)
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.drop:
-            sequence = self._waiting[worker][1].sequence
-            self._done[worker] = Done(sequence, 0, Kind.LATE)
+            late = self._waiting[worker][1]
+            self._ending = self._ending or bool(late.asked & STOP)
+            self._done[worker] = Done(late.sequence, 0, Kind.LATE)
             self._tally.dropped += self.index == 0
         for worker in (*decision.answer, *decision.drop):
             connection, frame = self._waiting.pop(worker)
             self._answer(connection, frame, self._done[worker])
+
+    def _agree(self, decision: Decision) -> None:
+        """What all do after this round; found before anybody is answered."""
+        self._ending = self._ending or any(push.stop for push in decision.apply)
+        if decision.keep:
+            self.copy()
 
     def _pass_on(
         self, follower: Follower, version: int, lr: float, grads: list[tuple[int, float]]
@@ -233,5 +267,6 @@ class Window:
             begin=begin,
             end=end,
             length=len(self._params[0]),
+            asked=STOP * self._ending | KEEP * (self.copied and bool(frame.asked & KEEP)),
         )
         connection.send(state, self._params[self.table.current], steady=self.gate.steady)

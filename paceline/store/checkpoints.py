@@ -30,13 +30,22 @@ DIGITS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one role kept: the steps it had taken, the epoch it was in, and its file's seal."""
+    """What one role kept: how far it was, and its file's seal. A server's steps are its updates.
+
+    `round` is the next, where there are rounds.
+    """
 
     role: str
     step: int
     epoch: int
+    round: int
     bytes: int
     sha256: str
+
+    @property
+    def kind(self) -> str:
+        """Of the role."""
+        return self.role.partition("-")[0]
 
     @property
     def seal(self) -> Seal:
@@ -45,17 +54,28 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """`run` says whose it is; `time` is in seconds of the run."""
+    """`run` says whose it is; `time` is in seconds of the run; `leases` is the book of them, where
+    workers lease samples."""
 
     number: int
     run: str
     time: float
     parts: tuple[Part, ...]
+    leases: dict[str, Any] | None = None
 
     @property
     def step(self) -> int:
-        """How far the slowest was."""
-        return min(part.step for part in self.parts)
+        """How far the slowest worker was."""
+        return min(part.step for part in self._workers)
+
+    @property
+    def epoch(self) -> int:
+        """How many epochs every worker had done."""
+        return min(part.epoch for part in self._workers)
+
+    @property
+    def _workers(self) -> list[Part]:
+        return [part for part in self.parts if part.kind == "worker"]
 
     def part(self, role: str) -> Part | None:
         return next((part for part in self.parts if part.role == role), None)

@@ -29,9 +29,10 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 5
+PROTOCOL = 6
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
+STOP, KEEP = 1, 2  # what a worker was asked: to end, for a checkpoint
 
 
 class Kind(IntEnum):
@@ -56,7 +57,8 @@ class Frame(NamedTuple):
     share of the next round. Where rounds are each worker's own, `begin` is which one a push is of,
     and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took.
     In a FOLLOW `sequence` is how often the standby was started again. An APPLY makes `version` of
-    the one before it, at rate `lr`; without `weight` there is no gradient in it.
+    the one before it, at rate `lr`; without `weight` there is no gradient in it. A push says what
+    its worker was `asked`, an answer what all of them do after this round.
     """
 
     kind: int
@@ -71,9 +73,10 @@ class Frame(NamedTuple):
     begin: int = 0
     end: int = 0
     seconds: float = 0.0
+    asked: int = 0
 
 
-_HEADER = struct.Struct("<2sBBIQQddIIQIId")
+_HEADER = struct.Struct("<2sBBIQQddIIQIIdI")
 HEADER_BYTES = _HEADER.size
 _KINDS = frozenset(int(kind) for kind in Kind)
 

@@ -6,22 +6,20 @@ buffers, the random generators, and how far the worker is, which decides samples
 
 from __future__ import annotations
 
-import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from paceline.errors import PacelineError, TaskError
+from paceline.errors import TaskError
 from paceline.exchange.base import Exchange
 from paceline.exchange.replica import Replica
-from paceline.store.parts import Arrays, Seal, read_part, write_part
+from paceline.store.parts import Arrays, Seal, read_part
 from paceline.transport.control import Control, Message
 from paceline.worker.randomness import random_states, set_random_states
-
-WRITING_SECONDS = 120.0  # a disk that takes longer is given up on
+from paceline.worker.writing import PartWriter
 
 EXCHANGE, BUFFER = "exchange.", "buffer."
 
@@ -40,32 +38,20 @@ class Keeper:
     """Copies at once, writes in a thread, and tells the supervisor what came of it."""
 
     def __init__(self, control: Control, replica: Replica, exchange: Exchange) -> None:
-        self._control = control
+        self._writer = PartWriter(control)
         self._replica = replica
         self._exchange = exchange
-        self._writing: threading.Thread | None = None
 
     def keep(self, asked: Message, position: Position) -> None:
         """Keep what is now, between two steps."""
-        self.close()
-        number, path = asked["number"], Path(asked["path"])
+        self._writer.close()
         try:
             values, arrays = self._copy(position)
         except (MemoryError, RuntimeError) as wrong:  # torch's word for no memory is the latter
-            self._control.send("unkept", number=number, why=f"no copy could be made: {wrong}")
+            self._writer.refuse(asked, f"no copy could be made: {wrong}")
             return
-
-        def write() -> None:
-            try:
-                seal = write_part(path, values, arrays)
-            except PacelineError as wrong:
-                self._control.send("unkept", number=number, why=str(wrong))
-            else:
-                how_far = {"step": position.taken, "epoch": position.epoch}
-                self._control.send("kept", number=number, **how_far, **asdict(seal))
-
-        self._writing = threading.Thread(target=write, name="paceline-keep", daemon=True)
-        self._writing.start()
+        how_far = {"step": position.taken, "epoch": position.epoch, "round": position.round}
+        self._writer.write(asked, values, arrays, how_far)
 
     def _copy(self, position: Position) -> tuple[dict[str, Any], Arrays]:
         randomness, arrays = random_states(self._replica.device)
@@ -77,13 +63,17 @@ class Keeper:
 
     def close(self) -> None:
         """Wait for what is being written."""
-        if self._writing is not None:
-            self._writing.join(WRITING_SECONDS)
+        self._writer.close()
 
 
 def restore(kept: Message, replica: Replica, exchange: Exchange) -> Position:
-    """Be the worker that kept this part, between the same two steps."""
+    """Be the worker that kept this part, between the same two steps.
+
+    Where servers know better how many steps of it count, it goes on after those.
+    """
     values, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], sha256=kept["sha256"]))
+    position = Position(**values["position"])
+    exchange.round, exchange.taken = position.round, position.taken
     exchange.restore(
         {
             name.removeprefix(EXCHANGE): torch.from_numpy(array)
@@ -93,9 +83,7 @@ def restore(kept: Message, replica: Replica, exchange: Exchange) -> Position:
     )
     _restore_buffers(replica.model, arrays)
     set_random_states(replica.device, values["random"], arrays)
-    position = Position(**values["position"])
-    exchange.round, exchange.taken = position.round, position.taken
-    return position
+    return replace(position, round=exchange.round, taken=exchange.taken)
 
 
 def _restore_buffers(model: nn.Module, arrays: Arrays) -> None:

@@ -106,9 +106,15 @@ class Reporter:
     def leaving(self) -> bool:
         return self._called == self._exchange.generation
 
-    def keep(self, asked: Message | None = None) -> None:
+    def wish(self, wish: Message) -> None:
+        """Of the supervisor's, for a checkpoint; without a path it is one that was given up."""
+        self._wish = wish if wish["path"] else None
+        if self._wish is None:
+            self._control.send("forgot")
+
+    def keep(self) -> None:
         """Keep a checkpoint if one is wished for, or was and is not kept yet."""
-        wish, self._wish = asked or self._wish, None
+        wish, self._wish = self._wish, None
         if wish is not None:
             self._writer.flush()
             position = Position(
@@ -133,7 +139,7 @@ class Reporter:
             self.stopping = True
         self.harm.hear()
         while (wish := self._control.take("keep")) is not None:
-            self._wish = wish
+            self.wish(wish)
         while (call := self._control.take("regroup")) is not None:
             self._called = call["generation"]
         while (asked := self._control.take("snapshot")) is not None:

@@ -154,7 +154,8 @@ def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:
     words = ("keep", "regroup", "part")
     while (said := control.wait(*words, seconds=PARTING_SECONDS))["kind"] != "part":
         if said["kind"] == "keep":
-            reporter.keep(said)
+            reporter.wish(said)
+            reporter.keep()
         elif said["generation"] == exchange.generation:
             exchange.regroup()
     exchange.close()

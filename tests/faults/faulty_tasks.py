@@ -129,6 +129,19 @@ class Random(paceline.Task):
         return nn.functional.cross_entropy(model(x + 0.01 * torch.rand(())), y)
 
 
+class RandomLarge(Random):
+    """More than a million parameters: several blocks, and shards that are served, not applied by
+    all."""
+
+    seconds = 0.0
+
+    def model(self) -> nn.Module:
+        return nn.Sequential(
+            *(nn.Linear(8, 1100), nn.BatchNorm1d(1100), nn.ReLU(), nn.Dropout(0.3)),
+            *(nn.Linear(1100, 1100), nn.Linear(1100, 3)),
+        )
+
+
 class Digests(Patient):
     """At the end every worker's log has a digest of its parameters."""
 

@@ -57,6 +57,7 @@ frames = st.builds(
     lr=st.floats(),
     staleness=short,
     begin=short,
+    asked=short,
     end=short,
     block=short,
     seconds=st.floats(),

@@ -28,7 +28,7 @@ class Feedback:
 
     def __init__(self, codec: Codec, size: int) -> None:
         self.codec = codec
-        self._owed = torch.zeros(size) if codec.lossy else None
+        self.owed = torch.zeros(size) if codec.lossy else None  # none where nothing is lost
         self._scratch = Scratch(torch.float32)
         self._whole = self._lost = 0.0  # squared norms, of finite blocks
         self._raw = self._sent = 0  # bytes
@@ -45,10 +45,10 @@ class Feedback:
 
     def encode(self, values: Tensor, at: slice, out: Tensor) -> int:
         """Write `values`, which are those `at` of the gradient, into `out`: how many bytes."""
-        if self._owed is None:
+        if self.owed is None:
             used = self.codec.encode(values, out)
         else:
-            used = self._encode(self._owed[at], values, out)
+            used = self._encode(self.owed[at], values, out)
         self._raw += values.nbytes
         self._sent += used
         return used

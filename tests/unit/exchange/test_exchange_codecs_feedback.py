@@ -31,8 +31,8 @@ def send(feedback: Feedback, gradient: Tensor, block: int) -> Tensor:
 
 def owed(feedback: Feedback, size: int) -> Tensor:
     """What a worker still owes: all that pushes of nothing would bring, were they exact."""
-    assert feedback._owed is not None
-    return feedback._owed[:size]
+    assert feedback.owed is not None
+    return feedback.owed[:size]
 
 
 @settings(deadline=None)
@@ -63,7 +63,7 @@ def test_what_was_sent_and_what_is_owed_make_up_the_gradients(
 
 def test_without_loss_nothing_is_kept() -> None:
     feedback = Feedback(make_codec("none"), 5)
-    assert feedback._owed is None
+    assert feedback.owed is None
     gradient = torch.tensor([1.0, -2.0, math.pi, 0.0, 1e-30])
     assert torch.equal(send(feedback, gradient, 5), gradient)
     assert (feedback.error, feedback.ratio) == (0.0, 1.0)

@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
+from served_tools import at_the_same_time
 from torch import Tensor, nn
 
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
@@ -329,6 +331,31 @@ def test_at_once_nobody_writes_what_another_reads(place: Callable[..., Place]) -
     push(two, second, -1.0)
     assert torch.equal(first.flat, torch.ones(SIZE))
     assert torch.equal(second.flat, torch.full((SIZE,), 2.0))
+
+
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_at_once_parts_of_different_moments_are_made_up_for(
+    rule: str, place: Callable[..., Place]
+) -> None:
+    """What a shard had not when it was kept is pushed again, and there alone."""
+
+    def crew() -> list[tuple[SharedAsync, Replica]]:
+        found = [(SharedAsync(p), Replica(Row())) for p in place("ps-async", 2, 2, rule).posts()]
+        for exchange, replica in found:
+            exchange.start(replica)
+        return found
+
+    old, new = crew(), crew()
+    push(*old[1], 1.0)
+    kept = [old[0][0].keep()]
+    push(*old[0], 2.0)
+    push(*old[1], 3.0)
+    kept.append(old[1][0].keep())
+    at_the_same_time(*(partial(e.restore, k) for (e, _), k in zip(new, kept, strict=True)))
+    assert [exchange.taken for exchange, _ in new] == [0, 1]
+    push(*new[0], 2.0)
+    push(*new[1], 3.0)
+    assert torch.equal(new[1][1].flat, old[1][1].flat)
 
 
 def test_every_rule_says_how_much_it_keeps() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from paceline.launch.crew import Crew, Member
 from paceline.launch.keeping import Keeping
+from paceline.launch.leases import LeaseBook
 from paceline.launch.placement import Place
 from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
@@ -44,7 +45,7 @@ class Scene:
 
     def answer(self, index: int, wish: dict[str, Any], step: int) -> None:
         seal = write_part(Path(wish["path"]), {}, {})
-        message = {"number": wish["number"], "step": step, "epoch": 0}
+        message = {"number": wish["number"], "step": step, "epoch": 0, "round": step}
         message |= {"bytes": seal.bytes, "sha256": seal.sha256}
         self.keeping.hear(self.crew.workers()[index], message)
 
@@ -68,7 +69,7 @@ def wishes(scene: Scene) -> list[dict[str, Any]]:
 
 
 def test_it_is_one_when_all_parts_are_here(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, 10, own_loop=False)
+    scene.keeping.start(LOCAL, None, own_loop=False)
     one, two = wishes(scene)
     assert not wishes(scene), "one is still being made"
     scene.answer(0, one, step=5)
@@ -83,7 +84,7 @@ def test_it_is_one_when_all_parts_are_here(scene: Scene) -> None:
 
 
 def test_parts_of_different_rounds_are_none_where_workers_are_in_step(scene: Scene) -> None:
-    scene.keeping.start(IN_STEP, 10, own_loop=False)
+    scene.keeping.start(IN_STEP, None, own_loop=False)
     one, two = wishes(scene)
     scene.answer(0, one, step=5)
     scene.answer(1, two, step=6)
@@ -92,12 +93,15 @@ def test_parts_of_different_rounds_are_none_where_workers_are_in_step(scene: Sce
 
 
 def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, 10, own_loop=False)
+    scene.keeping.start(LOCAL, None, own_loop=False)
     one, _ = wishes(scene)
     scene.keeping.lost(scene.crew["worker-1"])
+    assert all(not wish["path"] for wish in wishes(scene)), "they are told, and heard first"
+    for member in scene.crew.workers():
+        scene.keeping.forgot(member)
     again = wishes(scene)
     assert {wish["number"] for wish in again} == {2}
-    late = {"number": one["number"], "step": 1, "epoch": 0, "bytes": 1, "sha256": ""}
+    late = {"number": one["number"], "step": 1, "epoch": 0, "round": 1, "bytes": 1, "sha256": ""}
     scene.keeping.hear(scene.crew["worker-0"], late)
     scene.answer(1, again[1], step=3)
     assert scene.last() is None
@@ -106,7 +110,7 @@ def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> No
 
 
 def test_at_the_end_one_more_is_kept_and_said(scene: Scene) -> None:
-    scene.keeping.start(LOCAL.with_(checkpoint_every=1000.0), 10, own_loop=False)
+    scene.keeping.start(LOCAL.with_(checkpoint_every=1000.0), None, own_loop=False)
     assert not wishes(scene)
     scene.keeping.at_stop()
     for index in range(2):
@@ -121,19 +125,96 @@ def test_at_the_end_one_more_is_kept_and_said(scene: Scene) -> None:
     [
         (LOCAL.with_(checkpoint_every=0.0, keep_checkpoints=2), False),
         (LOCAL, True),
-        (RunSpec(strategy="ps-async", workers=2, checkpoint_every=1e-6), False),
     ],
 )
 def test_where_there_are_none_nobody_is_asked(scene: Scene, spec: RunSpec, own_loop: bool) -> None:
-    scene.keeping.start(spec, 10, own_loop=own_loop)
+    scene.keeping.start(spec, None, own_loop=own_loop)
     assert not wishes(scene)
     scene.keeping.at_stop()
     assert not scene.asked(0)
 
 
 def test_a_worker_that_cannot_write_is_told_of_and_the_next_is_tried(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, 10, own_loop=False)
+    scene.keeping.start(LOCAL, None, own_loop=False)
     one, _ = wishes(scene)
     scene.keeping.hear(scene.crew["worker-0"], {"number": one["number"], "why": "disk full"})
     assert scene.told == [("worker-0", "unkept")]
+    assert [wish["path"] for wish in wishes(scene)] == [""], "the other does not want it any more"
+    scene.keeping.forgot(scene.crew["worker-1"])
     assert len(wishes(scene)) == 2
+
+
+def serve(scene: Scene) -> Member:
+    ours, theirs = map(Control, pair())
+    server = Member("server-0", "server", 0, Place(1, None), ours)
+    server.state = "ready"
+    scene.crew.add(server)
+    scene.ends += [ours, theirs]
+    return server
+
+
+def part_of(scene: Scene, member: Member, wish: dict[str, Any], step: int) -> None:
+    seal = write_part(Path(wish["path"]), {}, {})
+    message = {"number": wish["number"], "step": step, "epoch": 0, "round": step}
+    scene.keeping.hear(member, message | {"bytes": seal.bytes, "sha256": seal.sha256})
+
+
+def test_servers_are_ready_before_workers_are_asked(scene: Scene) -> None:
+    server = serve(scene)
+    scene.keeping.start(IN_STEP.with_(strategy="ps-sync"), None, own_loop=False)
+    assert not wishes(scene)
+    (wish,) = scene.asked(2)
+    assert not wish["last"]
+    scene.keeping.hear(server, {"number": wish["number"]})
+    one, two = wishes(scene)
+    scene.answer(0, one, step=5)
+    scene.answer(1, two, step=5)
+    assert scene.last() is None
+    part_of(scene, server, wish, 5)
+    assert scene.last() == 1
+    assert not scene.told
+
+
+def test_the_last_is_kept_by_servers_when_all_steps_are_taken(scene: Scene) -> None:
+    server = serve(scene)
+    scene.keeping.start(IN_STEP.with_(checkpoint_every=1000.0), None, own_loop=False)
+    scene.keeping.at_stop()
+    one, two = wishes(scene)
+    assert not scene.asked(2)
+    scene.answer(0, one, step=5)
+    for member in scene.crew.workers():
+        member.state = "trained"
+    scene.keeping.turn()
+    (wish,) = scene.asked(2)
+    assert wish["last"]
+    part_of(scene, server, wish, 5)
+    scene.answer(1, two, step=5)
+    assert scene.last() == 1
+
+
+def test_a_server_that_is_lost_takes_what_is_being_made_along(scene: Scene) -> None:
+    server = serve(scene)
+    scene.keeping.start(IN_STEP, None, own_loop=False)
+    scene.keeping.turn()
+    assert scene.asked(2)
+    scene.keeping.lost(server)
+    scene.keeping.turn()
+    (again,) = scene.asked(2)
+    assert again["number"] == 2
+
+
+def test_the_book_of_leases_is_of_when_all_parts_are_here(scene: Scene) -> None:
+    book = LeaseBook(1000, 10, 2, 1, None)
+    scene.keeping.start(LOCAL.with_(strategy="ps-async"), book, own_loop=False)
+    first = book.take(0)
+    one, two = wishes(scene)
+    second = book.take(0)
+    book.confirm(0, 1000)  # while parts are written, of before it had finished
+    scene.answer(0, one, step=1)
+    scene.answer(1, two, step=0)
+    found, _ = scene.kept.last()
+    assert found is not None
+    assert found.leases is not None
+    assert found.leases["workers"][0]["held"] == [list(first or ()), list(second or ())]
+    book.confirm(0, 1000)
+    assert not book.kept()["workers"][0]["held"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 from hypothesis import given
@@ -137,3 +138,64 @@ def test_confirming_or_giving_back_nothing_is_nothing() -> None:
     book.give_back(1, 0)
     book.again(1, 0)
     assert book.take(0) == Lease(0, 0, 5)
+
+
+@given(**sizes, epochs=st.integers(1, 3), data=st.data())
+def test_across_a_checkpoint_every_sample_counts_once(
+    samples: int, batch: int, workers: int, epochs: int, data: st.DataObject
+) -> None:
+    """Of each worker some number of batches counts, as of a moment of its own while the checkpoint
+    was being made; what it did later is undone."""
+    lives = Lives(LeaseBook(samples, batch, workers, epochs, None), batch, workers)
+    trained: dict[int, list[Lease]] = {worker: [] for worker in range(workers)}
+
+    def work(acts: list[str]) -> None:
+        for _ in range(data.draw(st.integers(0, 25))):
+            worker = data.draw(st.integers(0, workers - 1))
+            match data.draw(st.sampled_from(acts)):
+                case "take":
+                    lives.take(worker)
+                case "train":
+                    before = len(lives.trained)
+                    lives.train(worker)
+                    trained[worker] += lives.trained[before:]
+                case "die":
+                    lives.die(worker, comes_back=True)
+
+    work(["take", "train", "train", "die"])
+    lives.book.remember()
+    first = dict(lives.finished)
+    work(["take", "train", "train"])
+    counts = {w: data.draw(st.integers(first[w], lives.finished[w])) for w in range(workers)}
+    kept = json.loads(json.dumps(lives.book.kept()))
+    lives.book.forget()
+    work(["take", "train", "die"])  # until it is killed
+
+    resumed = Lives(LeaseBook(samples, batch, workers, epochs, None), batch, workers)
+    resumed.book.restore(kept)
+    for worker, count in counts.items():
+        resumed.trained += trained[worker][:count]
+        resumed.finished[worker] = count
+        resumed.book.again(worker, count)
+    more = True
+    while more or any(resumed.held.values()):
+        more = sum(resumed.take(worker) for worker in range(workers)) > 0
+        for worker in range(workers):
+            resumed.train(worker)
+    expected = Counter((epoch, row) for epoch in range(epochs) for row in range(samples))
+    assert samples_of(resumed.trained) == expected
+
+
+@given(**sizes, batches=st.integers(1, 60), first=st.integers(0, 30), longer=st.integers(0, 20))
+def test_a_limit_of_batches_holds_across_a_checkpoint(
+    samples: int, batch: int, workers: int, batches: int, first: int, longer: int
+) -> None:
+    """It may be another by then."""
+    book = LeaseBook(samples, batch, workers, None, batches)
+    taken = [lease for _ in range(first) if (lease := book.take(0)) is not None]
+    resumed = LeaseBook(samples, batch, workers, None, batches + longer)
+    resumed.restore(book.kept())
+    while (lease := resumed.take(0)) is not None:
+        taken.append(lease)
+    assert batches_of(taken, batch) == batches + longer
+    assert set(samples_of(taken).values()) <= {1}

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def keep(kept: Checkpoints, step: int, run: str = RUN) -> Checkpoint:
     for role in ROLES:
         path = kept.path(number, role)
         seal = write_part(path, {"step": step}, {"parameters": np.full(100, step, np.float32)})
-        parts.append(Part(role=role, step=step, epoch=0, bytes=seal.bytes, sha256=seal.sha256))
+        parts.append(Part(role=role, step=step, epoch=0, round=step, **asdict(seal)))
     checkpoint = Checkpoint(number=number, run=run, time=step / 10, parts=tuple(parts))
     kept.commit(checkpoint)
     return checkpoint

@@ -36,6 +36,7 @@ frames = st.builds(
     end=st.integers(0, 2**32 - 1),
     block=st.integers(0, 2**32 - 1),
     seconds=floats,
+    asked=st.integers(0, 2**32 - 1),
     length=st.integers(0, MAX_PAYLOAD),
 )
 
@@ -87,4 +88,4 @@ def test_an_absurd_length_is_refused(length: int) -> None:
 
 
 def test_a_header_has_one_length_on_every_machine() -> None:
-    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQIId") == 72
+    assert HEADER_BYTES == struct.calcsize("<2sBBIQQddIIQIIdI") == 76

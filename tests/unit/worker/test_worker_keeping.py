@@ -99,15 +99,15 @@ def test_what_is_written_is_what_was_when_it_was_asked(
     replica, exchange = started("adam")
     step(replica, exchange)
     before = replica.flat.clone()
-    from paceline.worker import keeping
+    from paceline.worker import writing
 
-    write: Callable[..., Any] = keeping.write_part
+    write: Callable[..., Any] = writing.write_part
 
     def late(*given: Any) -> Any:
         step(replica, exchange)
         return write(*given)
 
-    monkeypatch.setattr(keeping, "write_part", late)
+    monkeypatch.setattr(writing, "write_part", late)
     said = keep(replica, exchange, tmp_path / "w.part", Position())
     other, another = started("adam")
     restore({"path": str(tmp_path / "w.part"), **said}, other, another)

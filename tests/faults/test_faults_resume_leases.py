@@ -1,0 +1,118 @@
+"""Where nobody waits for anybody: killed and taken up again, every sample still counts once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults_tools import ALL, harm, kill, task
+
+import paceline
+from paceline.errors import RoleDied
+from paceline.store.folder import RunFolder
+
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
+
+EPOCHS, BATCH = 12, 10
+EXACT = ("ps-async-shm", "ps-async-tcp", "ssp-shm", "ssp-tcp")
+
+
+def asked(crew: str, **more: Any) -> dict[str, Any]:
+    fields = {"task": task("Counting"), "epochs": EPOCHS, "lr": float(BATCH), "batch": BATCH}
+    fields |= {"evaluate": "never", "threads": 1, "checkpoint_every": 0.1}
+    return fields | ALL[crew] | more
+
+
+def words(fields: dict[str, Any]) -> list[str]:
+    return [w for k, v in fields.items() for w in (f"--{k.replace('_', '-')}", str(v))]
+
+
+def counts(run: paceline.Run) -> Any:
+    return run.parameters()["seen"]
+
+
+def killed(command: Any, eventually: Callable[..., Any]) -> Path:
+    """The folder of a launcher that is killed at some moment after its next checkpoint."""
+    folder: Path = command.folder
+    before = set(folder.glob("checkpoints/*/manifest.json"))
+    eventually(lambda: set(folder.glob("checkpoints/*/manifest.json")) - before, 30, "a checkpoint")
+    time.sleep(random.uniform(0, 0.3))  # the moment is what is tested
+    os.kill(command.pid, signal.SIGKILL)
+    command.wait(5)
+    eventually(lambda: RunFolder(folder).state == "lost", 5, "lost")
+    return folder
+
+
+@pytest.mark.timeout(120, method="signal")
+def test_killed_and_resumed_every_sample_counts_once_an_epoch(
+    cli: Any, eventually: Callable[..., Any]
+) -> None:
+    """Those with a large model too, whose pushes are long: some shards have one, others do not."""
+    runs = {name: asked(name) for name in EXACT}
+    runs["wide"] = asked("ps-async-shm", task=task("Wide"), epochs=4)
+    commands = [cli.start("run", *words(runs[name]), "--quiet", out=name) for name in runs]
+    with ThreadPoolExecutor(len(runs)) as pool:  # each at a moment of its own
+        folders = dict(zip(runs, pool.map(lambda c: killed(c, eventually), commands), strict=True))
+    for name, folder in folders.items():
+        run = paceline.resume(folder)
+        assert run.status == "done"
+        assert [e["kind"] for e in run.summary["events"]] == ["resumed"], name
+        seen = counts(run)[:: 4000 if name == "wide" else 1]
+        assert seen.eq(runs[name]["epochs"]).all(), name
+
+
+@pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp", "hogwild"])
+def test_ctrl_c_then_a_killed_worker_and_more_epochs(crew: str, runs: Path) -> None:
+    """The next life of a worker goes on from what was taken up, and so does the book of leases."""
+    with harm(runs, lambda pids: os.kill(os.getpid(), signal.SIGINT)):
+        run = paceline.fit(out=runs, **asked(crew, checkpoint_every=1000.0))
+    assert run.status == "stopped"
+    assert "kept" in [e["kind"] for e in run.summary["events"]]
+    taken = [role["steps"] for role in run.roles if role["role"].startswith("worker-")]
+    assert min(taken) > 0
+
+    def a_little_later(pids: dict[str, int]) -> None:
+        time.sleep(0.3)
+        kill("worker-1")(pids)
+
+    with harm(runs, a_little_later, "worker-1"):
+        resumed = paceline.resume(run, epochs=EPOCHS + 1)
+    assert resumed.status == "done"
+    told = [(e["role"], e["kind"]) for e in resumed.summary["events"]]
+    assert told[-2:] == [("worker-1", "died"), ("worker-1", "back")]
+    if crew == "hogwild":  # two at once may lose one of their updates
+        assert counts(resumed).mean() > EPOCHS - 1
+    else:
+        assert counts(resumed).eq(EPOCHS + 1).all()
+
+
+@pytest.mark.parametrize("crew", ["backup-shm", "backup-tcp"])
+def test_with_backups_all_go_on_from_the_round_that_was_kept(crew: str, runs: Path) -> None:
+    """Late gradients are dropped in any case, so no two runs are the same."""
+    long = asked(crew, epochs=1000, checkpoint_every=0.2)
+
+    def after_a_checkpoint(pids: dict[str, int]) -> None:
+        while not list(runs.glob("*/checkpoints/*/manifest.json")):
+            time.sleep(0.01)
+        kill("worker-0")(pids)
+
+    with (
+        harm(runs, after_a_checkpoint, "worker-0"),
+        pytest.raises(RoleDied, match=r"worker-0 .*was killed"),
+    ):
+        paceline.fit(out=runs, **long, max_restarts=0)
+    folder = RunFolder.find(runs, "last")
+    kept, _ = folder.checkpoints().last()
+    assert kept is not None
+    rounds = max(part.round for part in kept.parts) + 30
+    run = paceline.resume(folder.path, steps=rounds)
+    assert run.status == "done"
+    servers = [role["steps"] for role in run.roles if role["role"].startswith("server-")]
+    assert max(servers) >= rounds - 1
