@@ -123,12 +123,12 @@ def lines(asked: dict[str, Any]) -> list[str]:
 def any_trial(rng: Random, known: dict[str, dict[str, Any]]) -> Trial:
     """A kill as often as a stop, at a step as often as at a time; a stop short or long.
 
-    Over TCP every fourth is something done to a connection, for as short or as long.
+    Of servers over TCP every fourth is something done to a connection, for as short or as long.
     """
     crew = rng.choice(sorted(known))
     role = rng.choice(roles(known[crew]))
     lasts = rng.uniform(0.1, 0.7 * LEASE) if rng.random() < 0.5 else rng.uniform(2, 3) * LEASE
-    if known[crew]["transport"] == "tcp" and rng.random() < 0.25:
+    if known[crew]["transport"] == "tcp" and "servers" in known[crew] and rng.random() < 0.25:
         line = rng.choice(lines(known[crew]))
         moment = f"{rng.uniform(0, SECONDS):.3f}s"
         return Trial(crew, f"{rng.choice(LINES)}:{line}@{moment}+{lasts:.3f}s")

@@ -107,7 +107,7 @@ def test_every_command_is_one_that_is_checked_here() -> None:
 
 
 @pytest.mark.parallel
-@pytest.mark.timeout(180, method="signal")
+@pytest.mark.timeout(240, method="signal")
 def test_commands_work(tmp_path: Path) -> None:
     """One after the other, since some look at what those before them have done."""
     for name, body in files().items():
