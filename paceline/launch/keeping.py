@@ -187,6 +187,16 @@ class Keeping:
         path = self._kept.path(checkpoint.number, role).resolve()
         return {"path": str(path), "bytes": part.bytes, "sha256": part.sha256, "step": part.step}
 
+    def putting_back(self, spec: RunSpec) -> bool:
+        """In a run that is taken up: whether workers may still put their parts back into memory
+        that they share.
+
+        They wait for all of them, and a part that is missing cannot be made up for; once one of
+        them has taken a step, none is.
+        """
+        begun = any(m.progress.step or m.reached("trained") for m in self._crew.workers())
+        return spec.transport == "shm" and not begun
+
     def close(self) -> None:
         self._discard()
 

@@ -25,8 +25,12 @@ class ServerKeeper:
         self._copied = 0  # the number of the last that was copied whole
 
     def turn(self) -> None:
+        self._look()  # first: it may be asked again for what is copied already
         while (wish := self._control.take("keep")) is not None:
             self._hear(wish)
+            self._look()
+
+    def _look(self) -> None:
         copying = self._desk.copying
         if self._wish is not None and copying is not None and copying.whole:
             self._write(self._wish, copying)

@@ -397,7 +397,8 @@ class Supervisor:
             self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
             member.state = "done"
             return True
-        if member.kind == "worker" and self._putting_back():
+        taken_up = self._going_on is not None
+        if member.kind == "worker" and taken_up and self._keeping.putting_back(self._spec):
             return False
         answer = self._policy.on_loss(self._spec, member, self._crew)
         if answer is Answer.GIVE_UP:
@@ -427,14 +428,6 @@ class Supervisor:
             self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
             self._starter.worker(self._asked, self._work, member.index, member.life + 1)
         return True
-
-    def _putting_back(self) -> bool:
-        """Whether workers may still put parts of a checkpoint back into memory that they share:
-        the others wait for all of them, and a part that is missing cannot be made up for."""
-        together = self._going_on is not None and self._spec.transport == "shm"
-        return together and not all(
-            m.life or m.progress.step or m.reached("trained") for m in self._crew.workers()
-        )
 
     def _welcome(self, member: Member) -> None:
         """A role in another life is up: it goes on where the others are."""

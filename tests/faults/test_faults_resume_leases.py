@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import ALL, harm, kill, task
+from faults_tools import ALL, Watch, harm, kill, task
 
 import paceline
 from paceline.errors import RoleDied
@@ -68,8 +68,15 @@ def test_killed_and_resumed_every_sample_counts_once_an_epoch(
         assert seen.eq(runs[name]["epochs"]).all(), name
 
 
+def recorded(run: paceline.Run) -> int:
+    """Bytes of worker-1's steps."""
+    return run.folder.steps_path("worker-1").stat().st_size
+
+
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp", "hogwild"])
-def test_ctrl_c_then_a_killed_worker_and_more_epochs(crew: str, runs: Path) -> None:
+def test_ctrl_c_then_a_killed_worker_and_more_epochs(
+    crew: str, runs: Path, eventually: Callable[..., Any]
+) -> None:
     """The next life of a worker goes on from what was taken up, and so does the book of leases."""
     with harm(runs, lambda pids: os.kill(os.getpid(), signal.SIGINT)):
         run = paceline.fit(out=runs, **asked(crew, checkpoint_every=1000.0))
@@ -78,11 +85,13 @@ def test_ctrl_c_then_a_killed_worker_and_more_epochs(crew: str, runs: Path) -> N
     taken = [role["steps"] for role in run.roles if role["role"].startswith("worker-")]
     assert min(taken) > 0
 
-    def a_little_later(pids: dict[str, int]) -> None:
-        time.sleep(0.3)
-        kill("worker-1")(pids)
+    before = recorded(run)
 
-    with harm(runs, a_little_later, "worker-1"):
+    def once_it_trains(_: dict[str, int]) -> None:
+        eventually(lambda: run.folder.state == "running" and recorded(run) > before, 30, "steps")
+        kill("worker-1")(Watch(runs).look())
+
+    with harm(runs, once_it_trains):
         resumed = paceline.resume(run, epochs=EPOCHS + 1)
     assert resumed.status == "done"
     told = [(e["role"], e["kind"]) for e in resumed.summary["events"]]
