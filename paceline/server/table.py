@@ -123,7 +123,7 @@ class Table:
             self.move(into)
             return
         if self._simple and into == self.current and not first and before is None:
-            mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0)
+            mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0, self._mean_views[0])
             values = self._slot_views[into][0]
             self._rule.step(values, values, mean, self._chunks[0], lr, self.version)
             return
