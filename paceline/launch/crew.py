@@ -37,7 +37,8 @@ class Member:
     leasing: bool = False  # has asked for samples in this life
     in_step: bool = False  # a standby that may take over
     astray: str = ""  # why a standby follows nobody, as it said last
-    absent: bool = False  # a worker that no server hears
+    absent: bool = False  # a worker that is not heard by all servers
+    heard: set[int] = field(default_factory=set)  # by these it is again
     # Of a worker that has lost a server, or is through: up to which version each has answered it.
     answered: tuple[int, ...] = ()
     failure: tuple[str, str] | None = None  # kind and sentence of the error it reported

@@ -25,17 +25,14 @@ class ServerKeeper:
         self._copied = 0  # the number of the last that was copied whole
 
     def turn(self) -> None:
-        self._look()  # first: it may be asked again for what is copied already
-        while (wish := self._control.take("keep")) is not None:
-            self._hear(wish)
-            self._look()
-
-    def _look(self) -> None:
+        """Have what is copied whole written."""
         copying = self._desk.copying
         if self._wish is not None and copying is not None and copying.whole:
             self._write(self._wish, copying)
 
-    def _hear(self, wish: Message) -> None:
+    def hear(self, wish: Message) -> None:
+        """A checkpoint is wished for; or once more, at the end of a run."""
+        self.turn()  # first: it may be copied already
         if wish["number"] == self._copied:
             return
         self._wish = wish

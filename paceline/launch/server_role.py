@@ -23,7 +23,7 @@ from paceline.server.serve import serve
 from paceline.server.shadow import Shadow
 from paceline.server.shards import Sizes
 from paceline.server.tally import Tally
-from paceline.transport.control import Control
+from paceline.transport.control import Control, Message
 from paceline.transport.memory import FLOAT_BYTES
 from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
@@ -130,15 +130,16 @@ def _serve(
 
     def tick() -> bool:
         _tell_progress(control, desk.applied, tally)
-        while (lost := control.take("lost")) is not None:
-            desk.lose(lost["worker"], lost["life"])
-        while (left := control.take("left")) is not None:
-            desk.leave(left["worker"])
-        while (known := control.take("alone")) is not None:
-            desk.permit(known["number"])
+        now = time.monotonic()
+        told = control.poll()  # in order: who left last must not be met again
+        for message in told:
+            _heed(desk, keeper, message, now)
         keeper.turn()
-        _watch_lines(control, desk)
-        return control.take("stop") is not None or control.ended
+        for worker in desk.missing(now):
+            control.send("absent", worker=worker)
+        while desk.returned:
+            control.send("present", worker=desk.returned.pop())
+        return control.ended or any(message["kind"] == "stop" for message in told)
 
     identity = assignment["identity"]
     serve(
@@ -155,17 +156,23 @@ def _serve(
     _done(assignment, control, desk.applied, tally, clock.now() - began)
 
 
-def _watch_lines(control: Control, desk: Desk) -> None:
-    """Whose connection is gone, who has come again, and what is done to them on purpose."""
-    now = time.monotonic()
-    for worker in desk.missing(now):
-        control.send("absent", worker=worker)
-    while (absent := control.take("absent")) is not None:
-        desk.miss(absent["worker"])
-    while desk.returned:
-        control.send("present", worker=desk.returned.pop())
-    while (harm := control.take("harm")) is not None:
-        desk.harm(harm["cut"], harm["mute"], now)
+def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> None:
+    """What the supervisor says to a server."""
+    match message["kind"]:
+        case "keep":
+            keeper.hear(message)
+        case "lost":
+            desk.lose(message["worker"], message["life"])
+        case "left":
+            desk.leave(message["worker"])
+        case "alone":
+            desk.permit(message["number"])
+        case "absent":
+            desk.miss(message["worker"])
+        case "present":
+            desk.meet_again(message["worker"])
+        case "harm":
+            desk.harm(message["cut"], message["mute"], now)
 
 
 def _tell_progress(control: Control, applied: int, tally: Tally) -> None:

@@ -95,13 +95,33 @@ class Succession:
 
     def _on_absent(self, server: Member, worker: Member) -> None:
         """A worker has had no connection to this server for longer than its lease."""
-        if not (worker.absent or worker.gone or worker.reached("trained")):
+        if worker.gone or worker.reached("trained"):
+            return
+        told = [server] if worker.absent else self._crew.servers()
+        if not worker.absent:
             worker.absent = True
             self._tell(worker.role, "absent", f"{server.role} cannot hear it; nobody waits for it")
-            for other in self._crew.servers():
-                other.control.send("absent", worker=worker.index)
+        for other in told:
+            self._miss(other, worker)
 
     def _on_present(self, server: Member, worker: Member) -> None:
-        if worker.absent:
+        """It counts again at all servers or at none: whoever waits for it must be heard by all."""
+        worker.heard.add(server.index)
+        servers = self._crew.servers()
+        through = worker.gone or worker.reached("trained")
+        if worker.absent and not through and worker.heard >= {other.index for other in servers}:
             worker.absent = False
-            self._tell(worker.role, "back", f"{server.role} hears it again")
+            self._tell(worker.role, "back", "all servers hear it again")
+            for other in servers:
+                other.control.send("present", worker=worker.index)
+
+    def brief(self, server: Member) -> None:
+        """Tell one that begins to serve whom nobody waits for."""
+        for worker in self._crew.workers():
+            if worker.absent:
+                self._miss(server, worker)
+
+    def _miss(self, server: Member, worker: Member) -> None:
+        """A server is not to wait for this worker, and says so when it hears it."""
+        worker.heard.discard(server.index)
+        server.control.send("absent", worker=worker.index)

@@ -442,6 +442,7 @@ class Supervisor:
                 self._say([member], "snapshot")
         elif member.kind == "server":
             self._starter.served(member)
+            self._succession.brief(member)
             self._harm.brief(member)
         if member.kind != "standby":  # told when it is in step
             self._tell(member.role, "back", "up again")

@@ -98,7 +98,7 @@ class Desk:
         self._params = params
         self._lives = [0] * workers  # how often each worker was started again
         self._lost = [False] * workers  # and has not come since
-        self._missed: set[int] = set()  # nobody waits for them until they come again
+        self._missed: set[int] = set()  # nobody waits for them, and they have not come since
         self.returned: list[int] = []  # those that have
         self._lines = Lines(lease)
         self.copying: Copying | None = None  # for the checkpoint that is being made
@@ -155,8 +155,6 @@ class Desk:
         if frame.sender in self._missed and frame.kind in (Kind.PULL, Kind.PUSH):
             self._missed.discard(frame.sender)
             self.returned.append(frame.sender)
-            for window in self.windows:
-                window.gate.join(frame.sender)
         match frame.kind:
             case Kind.INIT:
                 self.windows[frame.block].init(self._rows[frame.block][frame.sender])
@@ -243,9 +241,15 @@ class Desk:
         return self._lines.missing(self._standby, now)
 
     def miss(self, worker: int) -> None:
-        """Nobody waits for this worker until it is heard again, by the supervisor's word."""
+        """Nobody waits for this worker any more, by the supervisor's word."""
         self._missed.add(worker)
         self.leave(worker)
+
+    def meet_again(self, worker: int) -> None:
+        """All servers hear it again, by the supervisor's word: it counts from now on."""
+        self._missed.discard(worker)
+        for window in self.windows:
+            window.gate.join(worker)
 
     def harm(self, cut: Collection[int], mute: Collection[int], now: float) -> None:
         """The connections of these are closed, or silent, until others are named."""

@@ -479,6 +479,24 @@ def test_a_worker_that_is_lost_is_not_waited_for_and_may_come_back() -> None:
     assert [(f.begin, f.end) for f in (one.frames[-1], two.frames[-1])] == [(0, 4), (4, 8)]
 
 
+def test_a_worker_that_is_heard_again_counts_again_once_all_servers_hear_it() -> None:
+    stand, one, two = Stand("all", 2, whole=8), Staying(), Staying()
+    stand.push(one, 0, 1, -1.0)
+    stand.desk.miss(1)
+    assert one.frames[-1].version == 1
+    stand.push(two, 1, 1, -1.0)  # of the round that is over
+    assert two.frames[-1].kind == Kind.LATE
+    assert stand.desk.returned == [1]
+    stand.push(one, 0, 2, -1.0, version=1)
+    assert (one.frames[-1].version, one.frames[-1].end) == (2, 8)  # still without it
+    stand.desk.meet_again(1)
+    stand.push(one, 0, 3, -1.0, version=2)
+    assert one.frames[-1].version == 2
+    stand.push(two, 1, 2, 0.0, version=2, weight=1e-9)
+    assert [(f.begin, f.end) for f in (one.frames[-1], two.frames[-1])] == [(0, 4), (4, 8)]
+    assert stand.desk.returned == [1]  # told once
+
+
 def test_a_gradient_that_a_lost_worker_left_counts_and_its_next_life_goes_on_after_it() -> None:
     stand, one, two, again = Stand("all", 2), Staying(), Staying(), Staying()
     stand.push(two, 1, 1, -3.0)
