@@ -18,7 +18,8 @@ more than one does, they write the same.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from paceline.transport.board import GONE, Board
 
@@ -31,7 +32,7 @@ class Turnout(NamedTuple):
     """Who took part in a round, with the samples behind each gradient, and what they brought."""
 
     pushes: list[tuple[int, float]]
-    seconds: list[float]  # that each computed
+    seconds: Sequence[float]  # that each computed
     rate: float
     stop: bool  # one of them was asked to end
     keep: bool  # everybody took part, and was asked for a checkpoint
@@ -123,7 +124,7 @@ class Muster:
         count, reals = self._workers, self._reals
         named, _, invited, rates, spent = self._columns[now % 2]
         row = self._words[named.start : invited.stop].tolist()
-        seconds: Any = reals[spent].tolist()
+        seconds = reals[spent].tolist()
         names, told, news = row[:count], row[count : 2 * count], row[2 * count :]
         if told == self._told and names == [now] * count and now not in news:
             pushes, _, _, stop, keep, _ = self._calm
