@@ -46,7 +46,7 @@ def told(run: paceline.Run, role: str) -> list[str]:
     return [event["kind"] for event in run.summary["events"] if event["role"] == role]
 
 
-@pytest.mark.parametrize("crew", [*CREWS, "backup-tcp"])
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "backup-tcp"])
 def test_standbys_are_roles_and_change_nothing(crew: str, runs: Path) -> None:
     run = train(runs, crew)
     roles = {role["role"]: role for role in run.roles}
@@ -73,7 +73,7 @@ def test_a_standby_takes_its_servers_place(crew: str, runs: Path) -> None:
         assert counted(run).eq(EPOCHS).all()
 
 
-@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_a_server_goes_on_without_its_standby_until_there_is_another(crew: str, runs: Path) -> None:
     with harm(runs, kill("standby-0"), "standby-0"):
         run = train(runs, crew)
@@ -111,14 +111,14 @@ def backs(runs: Path) -> int:
     return count
 
 
-@pytest.mark.parametrize("crew", CREWS)
+@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_one_after_another(crew: str, runs: Path) -> None:
     rng = random.Random(crew)
     roles = ["server-0", "standby-0", "server-0", "server-1"]
     apart = [rng.uniform(0, 0.1) for _ in roles]
     with harm(runs, one_after_another(runs, roles, apart), *roles):
-        run = train(runs, crew, epochs=40)
-    assert counted(run).eq(40).all()
+        run = train(runs, crew, epochs=24)
+    assert counted(run).eq(24).all()
     assert sum(event["kind"] == "died" for event in run.summary["events"]) >= 2
 
 
@@ -147,8 +147,9 @@ def both(first: str, apart: float = 0.0) -> Act:
     return act
 
 
-@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
-@pytest.mark.parametrize("first", ["server-0", "standby-0"])
+@pytest.mark.parametrize(
+    ("crew", "first"), [("ps-sync-tcp", "server-0"), ("ps-async-tcp", "standby-0")]
+)
 def test_both_at_once_and_the_servers_memory_is_still_there(
     crew: str, first: str, runs: Path
 ) -> None:
@@ -158,7 +159,7 @@ def test_both_at_once_and_the_servers_memory_is_still_there(
     assert counted(run).eq(EPOCHS).all()
 
 
-@pytest.mark.parametrize("apart", [0.01, 0.03, 0.06])
+@pytest.mark.parametrize("apart", [0.02, 0.05])
 def test_a_server_dies_while_a_new_standby_catches_up(apart: float, runs: Path) -> None:
     with harm(runs, both("standby-0", apart), "server-0", "standby-0"):
         run = train(runs, "ps-async-tcp")
@@ -193,10 +194,9 @@ def test_a_standby_that_cannot_follow_is_told_with_the_reason(
         train(runs, "ps-async-tcp")
 
 
-@pytest.mark.parametrize("rule", ["momentum", "adam"])
-def test_what_an_update_rule_remembers_is_there_too(rule: str, runs: Path) -> None:
+def test_what_an_update_rule_remembers_is_there_too(runs: Path) -> None:
     fields = {"strategy": "ps-sync", "transport": "tcp", "workers": 2, "steps": 60, "lr": 0.01}
-    fields |= {"optimizer": rule, "evaluate": "never", "replicas": 1}
+    fields |= {"optimizer": "adam", "evaluate": "never", "replicas": 1}
     calm = paceline.fit(task("Patient"), out=runs / "calm", **fields)
     with harm(runs / "harmed", kill("server-0"), "server-0"):
         harmed = paceline.fit(task("Patient"), out=runs / "harmed", **fields)
@@ -205,9 +205,8 @@ def test_what_an_update_rule_remembers_is_there_too(rule: str, runs: Path) -> No
         torch.testing.assert_close(harmed.parameters()[name], values, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
-def test_a_frozen_standby_is_waited_for_as_long_as_its_lease(crew: str, runs: Path) -> None:
-    run = train(runs, crew, inject=["stop:standby-0@0.1s"], lease=0.6)
+def test_a_frozen_standby_is_waited_for_as_long_as_its_lease(runs: Path) -> None:
+    run = train(runs, "ps-sync-tcp", inject=["stop:standby-0@0.1s"], lease=0.6)
     assert told(run, "standby-0") == ["injected", "frozen", "died", "back"]
     assert "alone" in told(run, "server-0")
     assert counted(run).eq(EPOCHS).all()

@@ -101,7 +101,7 @@ def killed(command: Any, folder: Path, eventually: Callable[..., Any]) -> RunFol
 
 
 GROUPS = (
-    ("single", "independent", "allreduce", "ps-sync", "lenet"),
+    ("independent", "allreduce", "ps-sync", "lenet"),  # the last is a single worker
     ("ps-sync-tcp", "ps-sync-large", "ps-sync-tcp-large"),
     ("local-sgd", "local-sgd-tcp"),
 )
