@@ -169,16 +169,16 @@ class AllReduce(Exchange):
 
     def _formed(self, plan: Plan) -> Group:
         post = self._post
-        return Group(plan, post.index, self._replica.device, post.cores, post.muster)
+        return Group(plan, post.index, self._replica.device, post.cores, post.groups)
 
     def _can_meet(self) -> bool:
         """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
         self._tries += 1
-        return self._post.muster is not None and self._tries < TRIES
+        return self._post.groups is not None and self._tries < TRIES
 
     def _plan(self, left: bool) -> Plan:
-        assert self._post.muster is not None
-        return self._post.muster.park(
+        assert self._post.groups is not None
+        return self._post.groups.park(
             Parked(generation=self.generation, version=self._version, left=left, over=self.over)
         )
 

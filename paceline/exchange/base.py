@@ -133,7 +133,7 @@ class Hosted:
     update: float = 0.0
 
 
-class Muster(Protocol):
+class Groups(Protocol):
     """The supervisor's word on who forms a process group."""
 
     def park(self, parked: Parked) -> Plan:
@@ -179,4 +179,4 @@ class Post:
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
-    muster: Muster | None = None  # where to ask for a group; None: there is but the first
+    groups: Groups | None = None  # where to ask for a group; None: there is but the first

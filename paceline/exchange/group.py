@@ -20,7 +20,7 @@ from torch import Tensor
 from torch._C import _distributed_c10d as c10d
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Muster
+from paceline.exchange.base import Groups
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Plan
 
@@ -39,15 +39,15 @@ class Group:
         index: int,
         device: torch.device,
         cores: tuple[int, ...],
-        muster: Muster | None,
+        groups: Groups | None,
     ) -> None:
-        """All met, or PeerLost; in seconds if there is a muster to ask for another group."""
+        """All met, or PeerLost; in seconds if another can be asked for."""
         self.members = plan.members
         self.size = len(plan.members)
         self._backend: Any = None
         if self.size > 1:
             with floating(cores):
-                self._backend = _guarded(lambda: _formed(plan, index, device, muster))
+                self._backend = _guarded(lambda: _formed(plan, index, device, groups))
 
     def begin(self, values: Tensor) -> Any:
         """Begin to add up everybody's values, in place."""
@@ -87,9 +87,9 @@ class Group:
             backend.abort()
 
 
-def _formed(plan: Plan, index: int, device: torch.device, muster: Muster | None) -> Any:
+def _formed(plan: Plan, index: int, device: torch.device, groups: Groups | None) -> Any:
     """A backend by itself, not torch's one default group: there may be many in a life."""
-    seconds = PATIENCE if muster is None else FORMING
+    seconds = PATIENCE if groups is None else FORMING
     host, _, port = plan.meeting.rpartition(":")
     try:  # torch would try again and again; but the store was there before the plan was
         socket.create_connection((host, int(port)), timeout=seconds).close()
@@ -97,8 +97,8 @@ def _formed(plan: Plan, index: int, device: torch.device, muster: Muster | None)
         raise PeerLost(f"nobody is at {plan.meeting}: {wrong.strerror or wrong}.") from wrong
     store = c10d.TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=seconds))
     rank, size = plan.members.index(index), len(plan.members)
-    if muster is not None:
-        _gather(store, plan, rank, muster)
+    if groups is not None:
+        _gather(store, plan, rank, groups)
     if device.type == "cuda":
         options = c10d.ProcessGroupNCCL.Options()
         options._timeout = timedelta(seconds=PATIENCE)
@@ -108,13 +108,13 @@ def _formed(plan: Plan, index: int, device: torch.device, muster: Muster | None)
     return made
 
 
-def _gather(store: c10d.TCPStore, plan: Plan, rank: int, muster: Muster) -> None:
+def _gather(store: c10d.TCPStore, plan: Plan, rank: int, groups: Groups) -> None:
     """Wait until all are at the store. Torch would wait even for one that is known to be dead."""
     over = time.monotonic() + FORMING
     store.set(f"here-{rank}", "")
     everyone = [f"here-{other}" for other in range(len(plan.members))]
     while not store.check(everyone):
-        if muster.called(plan.generation) or time.monotonic() > over:
+        if groups.called(plan.generation) or time.monotonic() > over:
             raise PeerLost("not all have come to the all-reduce.")
         time.sleep(LOOK)
 

@@ -1,4 +1,4 @@
-"""Carries what workers without a group say to the muster, and what it decides back to them."""
+"""Carries what workers without a group say, and what is decided of the next back to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from paceline.errors import RunFailed
 from paceline.exchange.layout import in_a_group
 from paceline.launch.crew import Crew, Member
-from paceline.launch.muster import Muster
+from paceline.launch.generations import Generations
 from paceline.spec import RunSpec
 from paceline.transport.control import Message
 from paceline.types import Parked, record
@@ -19,47 +19,47 @@ class Regrouping:
     def __init__(self, crew: Crew, tell: Callable[[str, str, str], None]) -> None:
         self._crew = crew
         self._tell = tell
-        self._muster: Muster | None = None
+        self._generations: Generations | None = None
 
     def start(self, spec: RunSpec, own_loop: bool) -> None:
         """Training begins. Scripts cannot come back, so they never meet again."""
         if in_a_group(spec) and not own_loop:
-            self._muster = Muster(spec.workers, spec.step_samples * spec.workers)
+            self._generations = Generations(spec.workers, spec.step_samples * spec.workers)
 
     def hear(self, member: Member, message: Message) -> None:
         """A worker has left its group, or has none yet."""
-        if self._muster is not None:
-            self._muster.parked(member.index, Parked(**message))
+        if self._generations is not None:
+            self._generations.parked(member.index, Parked(**message))
 
     def rests(self, member: Member) -> None:
         """A worker has taken its last step."""
-        if self._muster is not None:
-            self._muster.rests(member.index)
+        if self._generations is not None:
+            self._generations.rests(member.index)
 
     def gone(self, member: Member) -> None:
         """A process has ended."""
-        if self._muster is not None and member.kind == "worker":
-            self._muster.gone(member.index)
+        if self._generations is not None and member.kind == "worker":
+            self._generations.gone(member.index)
 
     def end(self) -> None:
         """All are done: nobody needs what another has."""
-        self._muster = None
+        self._generations = None
         for member in self._crew.workers():
             member.control.send("end")
 
     def turn(self) -> None:
         """Say what is due to be said."""
-        muster = self._muster
-        if muster is None:
+        generations = self._generations
+        if generations is None:
             return
-        if muster.lost:
+        if generations.lost:
             raise RunFailed(
                 "all workers that had the parameters are gone; "
                 "where the run has a checkpoint, paceline resume goes on from it."
             )
-        for worker in muster.calls():
-            self._member(worker).control.send("regroup", generation=muster.generation)
-        plan = muster.plan()
+        for worker in generations.calls():
+            self._member(worker).control.send("regroup", generation=generations.current)
+        plan = generations.plan()
         if plan is None:
             return
         for worker in plan.members:

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch._C._distributed_c10d import TCPStore
 
-from paceline.exchange.base import Muster, Post
+from paceline.exchange.base import Groups, Post
 from paceline.exchange.layout import in_a_group, layout
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
@@ -81,7 +81,7 @@ def post_from(
     control: Control,
     apply: Callable[[], None] | None = None,
     life: int = 0,
-    muster: Muster | None = None,
+    groups: Groups | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
     addresses: list[str] = list(roster["addresses"])
@@ -131,5 +131,5 @@ def post_from(
         damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,
-        muster=muster,
+        groups=groups,
     )

@@ -19,7 +19,7 @@ from paceline.exchange.base import Exchange, Gradient, Post
 from paceline.exchange.local import Local
 from paceline.exchange.local_sgd import LocalSgd
 from paceline.exchange.replica import Replica
-from paceline.launch.muster import Muster
+from paceline.launch.generations import Generations
 from paceline.server.rules import Hyper
 from paceline.types import Parked, Plan
 
@@ -80,7 +80,7 @@ class Hub:
         self.breaks = breaks
         self.links: dict[int, Link] = {}
         self.lock = threading.Condition()
-        self.muster = Muster(workers, WHOLE)
+        self.generations = Generations(workers, WHOLE)
         self.plans: dict[int, Plan] = {}
         self.called: set[int] = set()
         self.training = set(range(workers))
@@ -90,22 +90,22 @@ class Hub:
             return self.links.setdefault(plan.generation, Link(plan.members))
 
     def decide(self) -> None:
-        self.called |= set(self.muster.calls())
-        plan = self.muster.plan()
+        self.called |= set(self.generations.calls())
+        plan = self.generations.plan()
         if plan is not None:
             self.plans |= dict.fromkeys(plan.members, plan)
         self.lock.notify_all()
 
     def gone(self, worker: int) -> None:
         with self.lock:
-            self.muster.gone(worker)
+            self.generations.gone(worker)
             self.training.discard(worker)
             self.decide()
 
     def rest(self, worker: int) -> bool:
         """Wait until all have finished; True if the worker is called before that."""
         with self.lock:
-            self.muster.rests(worker)
+            self.generations.rests(worker)
             self.training.discard(worker)
             self.decide()
             self.lock.wait_for(lambda: worker in self.called or not self.training, PATIENCE)
@@ -124,7 +124,7 @@ class Asking:
     def park(self, parked: Parked) -> Plan:
         hub = self.hub
         with hub.lock:
-            hub.muster.parked(self.worker, parked)
+            hub.generations.parked(self.worker, parked)
             hub.called.discard(self.worker)
             hub.decide()
             told = hub.lock.wait_for(lambda: hub.plans.pop(self.worker, None), PATIENCE)
@@ -206,7 +206,7 @@ class Worker(threading.Thread):
 
     def _made(self) -> Exchange:
         fields: dict[str, Any] = {"index": self.index, "workers": WORKERS, "rule": "sgd"}
-        post = Post(**fields, hyper=Hyper(), muster=Asking(self._hub, self.index))
+        post = Post(**fields, hyper=Hyper(), groups=Asking(self._hub, self.index))
         if not self._averaged:
             return AllReduce(post, summed=True)
         return LocalSgd(Local(post), AllReduce(post, summed=False), EVERY, 1.0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.launch.muster import Muster
+from paceline.launch.generations import Generations
 from paceline.types import NOTHING, Parked, Plan
 
 WHOLE = 30
@@ -20,21 +20,21 @@ def parked(version: int, generation: int = 0, left: bool = False, over: bool = F
 NEW = Parked(generation=NOTHING, version=NOTHING, left=True, meeting="new:1")
 
 
-def planned(muster: Muster) -> Plan:
-    plan = muster.plan()
+def planned(generations: Generations) -> Plan:
+    plan = generations.plan()
     assert plan is not None
     return plan
 
 
 def test_those_left_go_on_from_the_one_that_is_furthest() -> None:
-    muster = Muster(4, WHOLE)
-    muster.parked(0, parked(7))
-    muster.parked(3, parked(8))
-    assert muster.plan() is None, "worker-1 and worker-2 may still be computing"
-    muster.gone(2)
-    assert muster.plan() is None
-    muster.parked(1, parked(8))
-    assert planned(muster) == Plan(
+    generations = Generations(4, WHOLE)
+    generations.parked(0, parked(7))
+    generations.parked(3, parked(8))
+    assert generations.plan() is None, "worker-1 and worker-2 may still be computing"
+    generations.gone(2)
+    assert generations.plan() is None
+    generations.parked(1, parked(8))
+    assert planned(generations) == Plan(
         generation=1,
         members=(0, 1, 3),
         source=1,
@@ -43,84 +43,85 @@ def test_those_left_go_on_from_the_one_that_is_furthest() -> None:
         shares=((0, 10), (10, 20), (20, 30)),
         between=False,
     )
-    assert muster.plan() is None
+    assert generations.plan() is None
 
 
 def test_whoever_comes_back_is_let_in_between_two_rounds() -> None:
-    muster = Muster(2, WHOLE)
-    muster.gone(1)
-    muster.parked(0, parked(3))
-    assert planned(muster).members == (0,)
-    muster.parked(1, NEW)
-    assert muster.calls() == [0]
-    assert muster.calls() == [], "once is enough"
-    assert muster.plan() is None
-    muster.parked(0, parked(9, generation=1, left=True))
-    plan = planned(muster)
+    generations = Generations(2, WHOLE)
+    generations.gone(1)
+    generations.parked(0, parked(3))
+    assert planned(generations).members == (0,)
+    generations.parked(1, NEW)
+    assert generations.calls() == [0]
+    assert generations.calls() == [], "once is enough"
+    assert generations.plan() is None
+    generations.parked(0, parked(9, generation=1, left=True))
+    plan = planned(generations)
     assert (plan.generation, plan.members, plan.source, plan.version) == (2, (0, 1), 0, 9)
     assert plan.between
     assert not plan.over
 
 
 def test_in_the_middle_of_a_round_nobody_is_let_in() -> None:
-    muster = Muster(3, WHOLE)
-    muster.gone(2)
-    muster.parked(2, NEW)
-    assert muster.calls() == [0, 1]
-    muster.parked(0, parked(5, left=True))
-    muster.parked(1, parked(4))  # it lost worker-2 in the round after which it was to leave
-    assert planned(muster).members == (0, 1)
-    assert muster.calls() == [0, 1], "called again, as another generation"
+    generations = Generations(3, WHOLE)
+    generations.gone(2)
+    generations.parked(2, NEW)
+    assert generations.calls() == [0, 1]
+    generations.parked(0, parked(5, left=True))
+    generations.parked(1, parked(4))  # it lost worker-2 in the round after which it was to leave
+    assert planned(generations).members == (0, 1)
+    assert generations.calls() == [0, 1], "called again, as another generation"
 
 
 def test_one_that_dies_while_it_waits_is_not_waited_for() -> None:
-    muster = Muster(2, WHOLE)
-    muster.gone(1)
-    muster.parked(1, NEW)
-    assert muster.calls() == [0]
-    muster.gone(1)
-    muster.parked(0, parked(4, left=True))
-    assert planned(muster).members == (0,)
+    generations = Generations(2, WHOLE)
+    generations.gone(1)
+    generations.parked(1, NEW)
+    assert generations.calls() == [0]
+    generations.gone(1)
+    generations.parked(0, parked(4, left=True))
+    assert planned(generations).members == (0,)
 
 
 def test_those_at_rest_are_called_and_end_it_for_all() -> None:
-    muster = Muster(3, WHOLE)
-    muster.rests(0)
-    assert muster.calls() == []
-    muster.gone(2)
-    muster.parked(1, parked(11))  # worker-2 took the last round with it
-    assert muster.calls() == [0]
-    assert muster.plan() is None
-    muster.parked(0, parked(12, left=True, over=True))
-    plan = planned(muster)
+    generations = Generations(3, WHOLE)
+    generations.rests(0)
+    assert generations.calls() == []
+    generations.gone(2)
+    generations.parked(1, parked(11))  # worker-2 took the last round with it
+    assert generations.calls() == [0]
+    assert generations.plan() is None
+    generations.parked(0, parked(12, left=True, over=True))
+    plan = planned(generations)
     assert (plan.members, plan.source, plan.version, plan.over) == ((0, 1), 0, 12, True)
 
 
 def test_a_plan_that_came_to_nothing_is_made_anew() -> None:
-    muster = Muster(2, WHOLE)
-    muster.parked(0, parked(2))
-    muster.parked(1, parked(2))
-    assert planned(muster).generation == 1
-    muster.parked(0, parked(2, generation=0))  # said before that plan
-    muster.parked(1, parked(2, generation=1))
-    assert muster.plan() is None
-    muster.gone(0)
-    assert planned(muster).members == (1,)
+    generations = Generations(2, WHOLE)
+    generations.parked(0, parked(2))
+    generations.parked(1, parked(2))
+    assert planned(generations).generation == 1
+    generations.parked(0, parked(2, generation=0))  # said before that plan
+    generations.parked(1, parked(2, generation=1))
+    assert generations.plan() is None
+    generations.gone(0)
+    assert planned(generations).members == (1,)
 
 
 def test_it_is_lost_when_nobody_has_the_parameters() -> None:
-    muster = Muster(2, WHOLE)
-    muster.gone(0)
-    muster.gone(1)
-    assert not muster.lost, "at a run's end all are gone"
-    muster.parked(1, NEW)
-    assert muster.lost
-    assert muster.plan() is None
-    muster = Muster(2, WHOLE)  # worker-0 died before it had given its checkpoint to the others
-    muster.gone(0)
-    muster.parked(1, parked(NOTHING, left=True))
-    assert muster.lost
-    assert muster.plan() is None
+    generations = Generations(2, WHOLE)
+    generations.gone(0)
+    generations.gone(1)
+    assert not generations.lost, "at a run's end all are gone"
+    generations.parked(1, NEW)
+    assert generations.lost
+    assert generations.plan() is None
+    # Worker-0 died before it had given its checkpoint to the others.
+    generations = Generations(2, WHOLE)
+    generations.gone(0)
+    generations.parked(1, parked(NOTHING, left=True))
+    assert generations.lost
+    assert generations.plan() is None
 
 
 @dataclass
@@ -135,19 +136,19 @@ class World:
     """Workers that do as they are told, and die as they like."""
 
     def __init__(self, workers: int) -> None:
-        self.muster = Muster(workers, WHOLE)
+        self.generations = Generations(workers, WHOLE)
         self.lives = {worker: Life() for worker in range(workers)}
         self.called: set[int] = set()
 
     def kill(self, worker: int) -> None:
         if self.lives.pop(worker, None) is not None:
             self.called.discard(worker)
-            self.muster.gone(worker)
+            self.generations.gone(worker)
 
     def come_back(self, worker: int) -> None:
         if worker not in self.lives:
             self.lives[worker] = Life(NOTHING, NOTHING, waits=True)
-            self.muster.parked(worker, NEW)
+            self.generations.parked(worker, NEW)
 
     def take_round(self, finishers: set[int]) -> None:
         """All take a round, or as many as got to its end before somebody died in it."""
@@ -164,7 +165,7 @@ class World:
         for worker, life in together.items():
             if life.version == furthest:
                 life.rests = True
-                self.muster.rests(worker)
+                self.generations.rests(worker)
 
     def park(self, worker: int, left: bool) -> None:
         life = self.lives.get(worker)
@@ -173,22 +174,22 @@ class World:
             self.called.discard(worker)
             left = left or life.rests
             said = parked(life.version, life.generation, left=left, over=life.rests)
-            self.muster.parked(worker, said)
+            self.generations.parked(worker, said)
 
     def together(self) -> dict[int, Life]:
-        now = self.muster.generation
+        now = self.generations.current
         return {w: x for w, x in self.lives.items() if x.generation == now and not x.waits}
 
     size = 0  # of the last plan
 
     def turn(self) -> None:
-        before = self.muster.generation
-        self.called |= set(self.muster.calls())
-        plan = self.muster.plan()
+        before = self.generations.current
+        self.called |= set(self.generations.calls())
+        plan = self.generations.plan()
         if plan is None:
-            assert self.muster.generation == before
+            assert self.generations.current == before
             return
-        assert plan.generation == self.muster.generation == before + 1
+        assert plan.generation == self.generations.current == before + 1
         assert list(plan.members) == sorted(set(plan.members))
         there = {worker: self.lives[worker] for worker in plan.members}  # living ones alone
         assert all(life.waits for life in there.values())
@@ -203,12 +204,12 @@ class World:
             life.version, life.generation, life.waits = plan.version, plan.generation, False
             if plan.over and not life.rests:
                 life.rests = True
-                self.muster.rests(worker)
+                self.generations.rests(worker)
 
     def settle(self) -> None:
         """Whoever is called, or has lost somebody, parks; until nothing is left to do."""
         for _ in range(20):
-            if self.muster.lost:
+            if self.generations.lost:
                 assert all(life.version == NOTHING for life in self.lives.values())
                 return
             self.turn()
@@ -242,7 +243,7 @@ def test_nobody_is_forgotten(workers: int, acts: list[tuple[object, ...]]) -> No
     world = World(workers)
     world.size = workers
     for name, *arguments in acts:
-        if world.muster.lost or not world.lives:
+        if world.generations.lost or not world.lives:
             break
         getattr(world, str(name))(*arguments)
     world.settle()

@@ -15,12 +15,12 @@ from paceline.data.sampler import evenly
 from paceline.types import NOTHING, Parked, Plan
 
 
-class Muster:
+class Generations:
     """`whole` is how many samples a round has."""
 
     def __init__(self, workers: int, whole: int) -> None:
         self._whole = whole
-        self.generation = 0
+        self.current = 0
         self._members = set(range(workers))
         self._parked: dict[int, Parked] = {}  # members that have left this generation
         self._joining: dict[int, Parked] = {}  # workers that were in none yet
@@ -32,7 +32,7 @@ class Muster:
         """A worker waits for a plan."""
         if worker not in self._members:
             self._joining[worker] = said
-        elif said.generation == self.generation:
+        elif said.generation == self.current:
             self._parked[worker] = said
 
     def rests(self, worker: int) -> None:
@@ -81,11 +81,11 @@ class Muster:
             self._joining = {}
         source = min(there, key=lambda worker: (-there[worker].version, worker))
         members = tuple(sorted(there))
-        self.generation += 1
+        self.current += 1
         self._members, self._parked = set(members), {}
         self._called, self._broken = set(), False
         return Plan(
-            generation=self.generation,
+            generation=self.current,
             members=members,
             source=source,
             meeting=there[source].meeting,
