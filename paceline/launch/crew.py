@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,12 @@ class Member:
         if self.failure is not None:
             return 3 if self.failure[0] == "PeerLost" else 1
         return 2
+
+
+def say(members: Iterable[Member], kind: str, **fields: Any) -> None:
+    """The same to all of them."""
+    for member in members:
+        member.control.send(kind, **fields)
 
 
 class Crew:

@@ -43,12 +43,14 @@ class Keeping:
         crew: Crew,
         clock: Clock,
         tell: Callable[[str, str, str], None],
+        going_on: GoingOn | None = None,
     ) -> None:
         self._kept = kept
         self._run = run
         self._crew = crew
         self._clock = clock
         self._tell = tell
+        self._going_on = going_on
         self._every = 0.0  # seconds; 0: no checkpoints
         self._keep = 1
         self._due = 0.0
@@ -172,15 +174,22 @@ class Keeping:
         if self._open is not None and not self._last and member.kind in ("worker", "server"):
             self._discard()
 
-    def source(self, role: str) -> dict[str, Any] | None:
-        """What a worker that comes back goes on from; None: from the beginning."""
-        checkpoint, damaged = self._kept.last(role)
+    def source(self, spec: RunSpec, worker: Member) -> dict[str, Any] | None:
+        """What a worker goes on from, if it does not begin at the beginning."""
+        if not worker.life:
+            return self.first(worker.role)
+        if not spec.kind.alone:
+            return None  # the others have it
+        checkpoint, damaged = self._kept.last(worker.role)
         for wrong in damaged:
-            self._tell(role, "damaged", wrong)
-        return self.part(checkpoint, role) if checkpoint else None
+            self._tell(worker.role, "damaged", wrong)
+        return self._part(checkpoint, worker.role) if checkpoint else None
 
-    def part(self, checkpoint: Checkpoint, role: str) -> dict[str, Any] | None:
-        """A role's part of a checkpoint, as it is told."""
+    def first(self, role: str) -> dict[str, Any] | None:
+        """A role's part of the checkpoint that the run goes on from, if it does."""
+        return self._part(self._going_on.checkpoint, role) if self._going_on else None
+
+    def _part(self, checkpoint: Checkpoint, role: str) -> dict[str, Any] | None:
         part = checkpoint.part(role)
         if part is None:
             return None
@@ -188,14 +197,14 @@ class Keeping:
         return {"path": str(path), "bytes": part.bytes, "sha256": part.sha256, "step": part.step}
 
     def putting_back(self, spec: RunSpec) -> bool:
-        """In a run that is taken up: whether workers may still put their parts back into memory
+        """Whether the run was taken up, and workers may still put their parts back into memory
         that they share.
 
         They wait for all of them, and a part that is missing cannot be made up for; once one of
         them has taken a step, none is.
         """
         begun = any(m.progress.step or m.reached("trained") for m in self._crew.workers())
-        return spec.transport == "shm" and not begun
+        return self._going_on is not None and spec.transport == "shm" and not begun
 
     def close(self) -> None:
         self._discard()

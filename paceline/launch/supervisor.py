@@ -17,16 +17,18 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from paceline.errors import Interrupted, PacelineError, RequestError, RoleDied, RunFailed, revive
-from paceline.launch.crew import Crew, Member
+from paceline.errors import Interrupted, PacelineError, RunFailed
+from paceline.launch.course import Course
+from paceline.launch.crew import Crew, Member, say
 from paceline.launch.harm import Harm
+from paceline.launch.hearing import Hearing
 from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
+from paceline.launch.leasing import Leasing
+from paceline.launch.losses import Losses
 from paceline.launch.nursery import Nursery
-from paceline.launch.policy import Answer, Policy, lost_with, untold
 from paceline.launch.regrouping import Regrouping
 from paceline.launch.resolve import resolve
-from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
 from paceline.launch.succession import Succession
@@ -35,16 +37,14 @@ from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
-from paceline.transport.control import Message
-from paceline.types import Event, Facts, Observer, Progress, record
+from paceline.transport.control import Control
+from paceline.types import Event, Facts, Observer, record
 from paceline.worker.recipe import Recipe
 
 SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
 TELLING = 2.0  # seconds in which workers say what a server that is lost had answered them
-LOG_LINES = 12
-AGAIN = "start the run again, or take it up with paceline resume if it has a checkpoint"
 
 
 class Supervisor:
@@ -58,38 +58,54 @@ class Supervisor:
         stopping: Stopping,
         going_on: GoingOn | None = None,
     ) -> None:
-        self._spec = spec
+        self._course = course = Course(asked=spec, spec=spec, work=work)
         self._folder = folder
         self._observer = observer
         self._nursery = nursery
-        self._work = work
+        self._stopping = stopping
         self._going_on = going_on
         self._clock = Clock(time.monotonic() - (going_on.seconds if going_on else 0.0))
         self._cores = my_cores()
-        self._crew = Crew()
-        self._starter = Starter(nursery, folder, self._crew, self._clock, self._cores)
-        self._succession = Succession(self._crew, self._starter, self._tell)
+        self._crew = crew = Crew()
+        self._starter = Starter(nursery, folder, crew, self._clock, self._cores)
+        self._succession = Succession(crew, self._starter, self._tell)
+        self._leasing = Leasing()
         self._keeping = Keeping(
-            folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
+            folder.checkpoints(), folder.id, crew, self._clock, self._tell, going_on
         )
-        self._regrouping = Regrouping(self._crew, self._tell)
-        self._sampler = Sampler(self._clock)
-        self._scores = ScoreBook()
-        self._leases: LeaseBook | None = None
-        self._selector = selectors.DefaultSelector()
-        self._heard: set[tuple[str, int]] = set()  # roles, and lives of theirs, listened to
-        self._policy = Policy(spec.max_restarts, own_loop=work.script is not None)
+        self._regrouping = Regrouping(crew, self._tell)
         # A run that is taken up has had its faults.
         faults = spec.inject if going_on is None else ()
-        self._harm = Harm(faults, self._crew, folder.path, self._tell)
-        self._asked = spec
-        self._facts: Facts | None = None
-        self._parting = False
+        self._harm = Harm(faults, crew, folder.path, self._tell)
+        self._losses = Losses(
+            course,
+            crew,
+            folder,
+            self._starter,
+            self._succession,
+            self._keeping,
+            self._harm,
+            self._tell,
+            self._forget,
+        )
+        self._hearing = Hearing(
+            course,
+            crew,
+            folder,
+            observer,
+            self._leasing,
+            self._keeping,
+            self._regrouping,
+            self._succession,
+            self._losses,
+            self._harm,
+            self._tell,
+        )
+        self._sampler = Sampler(self._clock)
+        self._selector = selectors.DefaultSelector()
+        self._heard: set[Control] = set()  # whoever is listened to, or was
         self._state = "starting"
         self._next_sample = 0.0
-        self._stopping = stopping
-        self._told_to_stop = False
-        self._snapshot_wanted = False  # by the evaluator, from worker-0
 
     def run(self) -> str:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
@@ -110,14 +126,14 @@ class Supervisor:
         return status
 
     def _go(self) -> None:
-        crew = self._crew
+        course, crew = self._course, self._crew
         if self._going_on is not None:
             self._tell_going_on(self._going_on)
-        self._starter.workers(self._spec, self._work)
+        self._starter.workers(course.asked, course.work)
         if not self._until(crew.workers, "ready"):
             return
         spec, facts = self._resolve()
-        self._starter.servers(spec, facts, self._kept_of)
+        self._starter.servers(spec, facts, self._keeping.first)
         if not self._until(crew.servers, "ready"):
             return
         self._starter.standbys(spec, facts)
@@ -126,35 +142,33 @@ class Supervisor:
         self._harm.begin(Clock(time.monotonic()))
         for worker in crew.workers():
             self._harm.brief(worker)
-            self._starter.roster(spec, facts, worker, self._source(worker))
-        self._facts = facts
-        own_loop = self._work.script is not None
-        self._keeping.start(spec, self._leases, own_loop=own_loop)
-        self._regrouping.start(spec, own_loop)
+            self._starter.roster(spec, facts, worker, self._keeping.source(spec, worker))
+        course.facts = facts
+        self._keeping.start(spec, self._leasing.book, own_loop=course.own_loop)
+        self._regrouping.start(spec, course.own_loop)
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
-        self._parting = True
-        self._say(crew.workers(), "part")
+        course.parting = True
+        say(crew.workers(), "part")
         self._until(crew.workers, "done", stoppable=False)
         self._regrouping.end()
         self._succession.ending = True
-        self._say([m for m in crew if m.kind != "worker"], "stop")
+        say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
 
     def _resolve(self) -> tuple[RunSpec, Facts]:
+        course = self._course
         facts = [m.facts for m in self._crew.workers() if m.facts is not None]
-        own_loop = self._work.script is not None
-        self._spec = spec = resolve(self._spec, facts, len(self._cores), own_loop)
-        recipe = None if own_loop else record(Recipe.of(spec, facts[0]))
+        course.spec = spec = resolve(course.asked, facts, len(self._cores), course.own_loop)
+        recipe = None if course.own_loop else record(Recipe.of(spec, facts[0]))
         self._folder.write_resolved(spec, facts[0], self._clock.t0, recipe)
-        if spec.kind.samples == "leases" and not own_loop:
+        if spec.kind.samples == "leases" and not course.own_loop:
             batches = spec.steps * spec.workers if spec.steps else None
-            self._leases = LeaseBook(
-                facts[0].samples, spec.step_samples, spec.workers, spec.epochs, batches
-            )
+            of = facts[0].samples, spec.step_samples, spec.workers
+            self._leasing.book = LeaseBook(*of, spec.epochs, batches)
             if self._going_on is not None and self._going_on.checkpoint.leases is not None:
-                self._leases.restore(self._going_on.checkpoint.leases)
+                self._leasing.book.restore(self._going_on.checkpoint.leases)
         return spec, facts[0]
 
     # Hearing.
@@ -183,11 +197,9 @@ class Supervisor:
         for report in reports:
             self._hear_nursery(report)
         self._harm.turn()
-        if self._stopping.asked and not self._told_to_stop:
-            self._told_to_stop = True
-            self._tell("supervisor", "stopping", "asked to stop; workers finish their step")
+        if self._stopping.asked and not self._course.told_to_stop:
             self._keeping.at_stop()
-            self._say(self._crew.workers(), "stop")
+            self._hearing.stop("supervisor", "stopping", "asked to stop; workers finish their step")
         self._regrouping.turn()
         self._starter.burying.turn()
         self._keeping.turn()
@@ -198,8 +210,8 @@ class Supervisor:
     def _listen(self) -> None:
         """Listen to roles that were started since."""
         for member in self._crew:
-            if (member.role, member.life) not in self._heard:
-                self._heard.add((member.role, member.life))
+            if member.control not in self._heard:
+                self._heard.add(member.control)
                 self._selector.register(member.control, selectors.EVENT_READ, member)
 
     def _hear_nursery(self, report: dict[str, Any]) -> None:
@@ -220,8 +232,7 @@ class Supervisor:
 
     def _hear(self, member: Member) -> None:
         for message in member.control.poll():
-            if not self._succession.hear(member, message):
-                self._on(member, message)
+            self._hearing.hear(member, message)
         if member.control.ended:
             self._forget(member)
 
@@ -229,89 +240,7 @@ class Supervisor:
         with contextlib.suppress(KeyError):  # done when its end was first read
             self._selector.unregister(member.control)
 
-    def _on(self, member: Member, message: Message) -> None:
-        match message.pop("kind"):
-            case "ready":
-                self._on_ready(member, message)
-            case "progress":
-                member.progress = Progress(**message)
-                self._observer.progress(member.role, member.progress)
-            case "score":
-                self._on_score(member, message)
-            case "lease":
-                self._on_lease(member, message["done"])
-            case "snapshot":
-                self._on_snapshot(member, message)
-            case "forgot":
-                self._keeping.forgot(member)
-            case "keeping" | "kept" | "unkept":
-                self._keeping.hear(member, message)
-            case "parked":
-                self._regrouping.hear(member, message)
-            case "trained":
-                self._on_trained(member)
-            case "injected":
-                self._harm.did(message["number"])
-            case "done":
-                member.state = "done"
-                member.report |= message
-            case "failed":
-                member.failure = (message["error"], message["message"])
-
-    def _on_ready(self, member: Member, message: Message) -> None:
-        member.state = "ready"
-        member.device = message.get("device", "")
-        member.address = message.get("address", "")
-        if "facts" in message:
-            member.facts = Facts(**message["facts"])
-        if member.life:
-            self._welcome(member)
-
-    def _on_trained(self, member: Member) -> None:
-        member.state = "trained"
-        self._regrouping.rests(member)
-        # The server that it told so itself may be gone since.
-        self._say(self._crew.servers(), "left", worker=member.index)
-        if self._parting:  # it was started again meanwhile
-            member.control.send("part")
-
-    def _on_snapshot(self, member: Member, message: Message) -> None:
-        """The evaluator's wish goes to worker-0, its answer comes back the same way."""
-        self._snapshot_wanted = member.kind == "evaluator"
-        other = "worker-0" if self._snapshot_wanted else "evaluator"
-        self._say([self._crew[other]], "snapshot", **message)
-
-    def _on_lease(self, member: Member, done: int) -> None:
-        lease = None
-        if self._leases is not None and not self._told_to_stop:
-            if member.leasing:
-                self._leases.confirm(member.index, done)
-            else:
-                self._leases.again(member.index, done)
-            lease = self._leases.take(member.index)
-        member.leasing = True
-        epoch, start, stop = lease or (None, 0, 0)
-        member.control.send("lease", epoch=epoch, start=start, stop=stop)
-
-    def _on_score(self, member: Member, message: Message) -> None:
-        score = self._scores.add(member.role, message)
-        if score is None:
-            return
-        self._folder.append_score(score)
-        self._observer.score(score)
-        target, accuracy = self._spec.target_accuracy, score.values.get("accuracy")
-        if target is None or accuracy is None or score.final or self._told_to_stop:
-            return
-        if accuracy >= target:
-            self._told_to_stop = True
-            self._tell(member.role, "target", f"accuracy {accuracy:.4f} reached {target}")
-            self._say(self._crew.workers(), "stop")
-
     # Telling.
-
-    def _say(self, members: list[Member], kind: str, **fields: Any) -> None:
-        for member in members:
-            member.control.send(kind, **fields)
 
     def _tell(self, role: str, kind: str, detail: str) -> None:
         event = Event(time=self._clock.now(), role=role, kind=kind, detail=detail)
@@ -337,7 +266,7 @@ class Supervisor:
     def _look_whether_frozen(self, member: Member) -> None:
         """A role that stands still for longer than its lease is ended: it might wake at any time
         and go on writing where others are by then."""
-        now, lease = self._clock.now(), self._spec.lease
+        now, lease = self._clock.now(), self._course.spec.lease
         if not self._sampler.frozen(member.pid):
             if member.frozen_at is not None:
                 self._tell(member.role, "thawed", f"after {now - member.frozen_at:.1f} s")
@@ -359,112 +288,18 @@ class Supervisor:
         if self._stopping.insisted:
             raise Interrupted("ended at once, by a second interrupt.")
         for member in self._crew:
-            if member.failed and self._recovered(member):
+            if member.failed and self._losses.mended(member):
                 return
         if self._crew.culprit() is None:
             return
         began = self._clock.now()
         while (waited := self._clock.now() - began) < ECHO or (
-            self._facts is not None and waited < TELLING and untold(self._spec, self._crew)
+            waited < TELLING and self._losses.untold()
         ):
             self._turn(0.02)
         culprit = self._crew.culprit()
         assert culprit is not None
-        if culprit.failure is not None and culprit.blame() == 1:
-            error = revive(*culprit.failure)
-            if isinstance(error, RequestError):
-                raise error
-            if error is not None:
-                raise RunFailed(f"{culprit.role}: {error}")
-        lost = lost_with(self._spec, culprit, self._crew) if self._facts is not None else ""
-        raise self._death(culprit, f"{culprit.end_in_words()}{lost}.")
-
-    def _death(self, member: Member, how: str) -> RoleDied:
-        inside = self._crew.inside(member)
-        also = f" with {' and '.join(inside)} inside it" if inside else ""
-        return RoleDied(member.role + also, how, self._log_tail(member))
-
-    # Going on.
-
-    def _recovered(self, member: Member) -> bool:
-        """Whether the run goes on although this role is gone."""
-        if self._facts is None:
-            return False
-        if self._succession.ending and member.kind in ("server", "standby"):
-            member.state = "done"  # nobody needs it any more
-            return True
-        if member.kind == "evaluator" and self._parting and member.killed:
-            self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
-            member.state = "done"
-            return True
-        taken_up = self._going_on is not None
-        if member.kind == "worker" and taken_up and self._keeping.putting_back(self._spec):
-            return False
-        answer = self._policy.on_loss(self._spec, member, self._crew)
-        if answer is Answer.GIVE_UP:
-            return False
-        if member.kind == "worker" and not self._starter.burying.lost(self._spec, member):
-            how = f"{member.end_in_words()}, and no other worker had the parameters; {AGAIN}."
-            raise self._death(member, how)
-        again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
-        if answer is Answer.PROMOTE:
-            again = "its standby takes its place"
-        self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
-        self._forget(member)
-        self._keeping.lost(member)
-        member.control.close()
-        if answer is Answer.PROMOTE:
-            server = self._succession.promote(self._spec, self._facts, member)
-            self._heard.add((server.role, server.life))  # as what it was
-        elif member.kind == "standby":
-            self._succession.again(self._spec, self._facts, member)
-        elif member.kind == "server":
-            self._starter.server(
-                self._spec, self._facts, member.index, member.address, member.life + 1
-            )
-        elif member.kind == "evaluator":
-            self._starter.evaluator(self._asked, member.life + 1)
-        else:
-            self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
-            self._starter.worker(self._asked, self._work, member.index, member.life + 1)
-        return True
-
-    def _welcome(self, member: Member) -> None:
-        """A role in another life is up: it goes on where the others are."""
-        assert self._facts is not None
-        if member.kind == "worker":
-            self._starter.burying.back(member)
-            self._harm.brief(member)
-            self._starter.roster(self._spec, self._facts, member, self._source(member))
-            if self._told_to_stop:
-                self._say([member], "stop")
-            if self._snapshot_wanted and member.role == "worker-0":
-                self._say([member], "snapshot")
-        elif member.kind == "server":
-            self._starter.served(member)
-            self._succession.brief(member)
-            self._harm.brief(member)
-        if member.kind != "standby":  # told when it is in step
-            self._tell(member.role, "back", "up again")
-
-    def _source(self, member: Member) -> dict[str, Any] | None:
-        """What a worker goes on from, if it does not begin at the beginning."""
-        if member.life and self._spec.kind.alone:
-            return self._keeping.source(member.role)
-        return None if member.life else self._kept_of(member.role)
-
-    def _kept_of(self, role: str) -> dict[str, Any] | None:
-        """A role's part of the checkpoint that the run goes on from, if it does."""
-        if self._going_on is None:
-            return None
-        return self._keeping.part(self._going_on.checkpoint, role)
-
-    def _log_tail(self, member: Member) -> list[str]:
-        try:
-            text = self._folder.log_path(member.log or member.role).read_text(errors="replace")
-        except OSError:
-            return []
-        return text.splitlines()[-LOG_LINES:]
+        raise self._losses.cause(culprit)
 
     def _end_all(self) -> None:
         """End every role that is left: ask, wait a little, then kill."""

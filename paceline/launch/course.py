@@ -1,0 +1,27 @@
+"""How far a run is: what the supervisor, and those who hear and mend for it, all have to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.launch.starter import Work
+from paceline.spec import RunSpec
+from paceline.types import Facts
+
+
+@dataclass(slots=True)
+class Course:
+    """`asked` is the spec as it came; `spec` is as resolved, once the workers are ready."""
+
+    asked: RunSpec
+    spec: RunSpec
+    work: Work
+    facts: Facts | None = None  # known once training begins: before, no role can be taken back
+    told_to_stop: bool = False
+    parting: bool = False  # all have trained
+    snapshot_wanted: bool = False  # by the evaluator, from worker-0
+
+    @property
+    def own_loop(self) -> bool:
+        """Whether workers run a script of the user's own."""
+        return self.work.script is not None

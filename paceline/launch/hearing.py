@@ -1,0 +1,124 @@
+"""What roles say while a run goes on, and whom that concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from paceline.launch.course import Course
+from paceline.launch.crew import Crew, Member, say
+from paceline.launch.harm import Harm
+from paceline.launch.keeping import Keeping
+from paceline.launch.leasing import Leasing
+from paceline.launch.losses import Losses
+from paceline.launch.regrouping import Regrouping
+from paceline.launch.scores import ScoreBook
+from paceline.launch.succession import Succession
+from paceline.store.folder import RunFolder
+from paceline.transport.control import Message
+from paceline.types import Facts, Observer, Progress
+
+
+class Hearing:
+    """`tell` takes a role, what kind of event it is, and the detail."""
+
+    def __init__(
+        self,
+        course: Course,
+        crew: Crew,
+        folder: RunFolder,
+        observer: Observer,
+        leasing: Leasing,
+        keeping: Keeping,
+        regrouping: Regrouping,
+        succession: Succession,
+        losses: Losses,
+        harm: Harm,
+        tell: Callable[[str, str, str], None],
+    ) -> None:
+        self._course = course
+        self._crew = crew
+        self._folder = folder
+        self._observer = observer
+        self._leasing = leasing
+        self._keeping = keeping
+        self._regrouping = regrouping
+        self._succession = succession
+        self._losses = losses
+        self._harm = harm
+        self._tell = tell
+        self._scores = ScoreBook()
+
+    def hear(self, member: Member, message: Message) -> None:
+        """Do what one message of a role asks for."""
+        if not self._succession.hear(member, message):
+            self._on(member, message)
+
+    def _on(self, member: Member, message: Message) -> None:
+        match message.pop("kind"):
+            case "ready":
+                self._on_ready(member, message)
+            case "progress":
+                member.progress = Progress(**message)
+                self._observer.progress(member.role, member.progress)
+            case "score":
+                self._on_score(member, message)
+            case "lease":
+                self._leasing.ask(member, message["done"])
+            case "snapshot":
+                self._on_snapshot(member, message)
+            case "forgot":
+                self._keeping.forgot(member)
+            case "keeping" | "kept" | "unkept":
+                self._keeping.hear(member, message)
+            case "parked":
+                self._regrouping.hear(member, message)
+            case "trained":
+                self._on_trained(member)
+            case "injected":
+                self._harm.did(message["number"])
+            case "done":
+                member.state = "done"
+                member.report |= message
+            case "failed":
+                member.failure = (message["error"], message["message"])
+
+    def stop(self, role: str, kind: str, detail: str) -> None:
+        """Workers are to end after their step, for a reason that this event tells."""
+        self._course.told_to_stop = True
+        self._leasing.stop()
+        self._tell(role, kind, detail)
+        say(self._crew.workers(), "stop")
+
+    def _on_ready(self, member: Member, message: Message) -> None:
+        member.state = "ready"
+        member.device = message.get("device", "")
+        member.address = message.get("address", "")
+        if "facts" in message:
+            member.facts = Facts(**message["facts"])
+        if member.life:
+            self._losses.welcome(member)
+
+    def _on_trained(self, member: Member) -> None:
+        member.state = "trained"
+        self._regrouping.rests(member)
+        # The server that it told so itself may be gone since.
+        say(self._crew.servers(), "left", worker=member.index)
+        if self._course.parting:  # it was started again meanwhile
+            member.control.send("part")
+
+    def _on_snapshot(self, member: Member, message: Message) -> None:
+        """The evaluator's wish goes to worker-0, its answer comes back the same way."""
+        wish = self._course.snapshot_wanted = member.kind == "evaluator"
+        self._crew["worker-0" if wish else "evaluator"].control.send("snapshot", **message)
+
+    def _on_score(self, member: Member, message: Message) -> None:
+        score = self._scores.add(member.role, message)
+        if score is None:
+            return
+        self._folder.append_score(score)
+        self._observer.score(score)
+        target, accuracy = self._course.spec.target_accuracy, score.values.get("accuracy")
+        if target is None or accuracy is None or score.final or self._course.told_to_stop:
+            return
+        if accuracy >= target:
+            self.stop(member.role, "target", f"accuracy {accuracy:.4f} reached {target}")
