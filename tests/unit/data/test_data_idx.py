@@ -43,6 +43,7 @@ def test_what_was_written_is_read(
 
 
 sound = as_idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
+packed = gzip.compress(sound, mtime=0)  # with a time in it, its tests had other names each second
 
 
 @pytest.mark.parametrize(
@@ -56,11 +57,11 @@ sound = as_idx(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
         (sound[:-1], "should hold 40 bytes for an array of 2x3x4 and holds 39"),
         (sound + b"\0", "and holds 41"),
         (b"\0\0\x08\xff" + b"\xff" * 1020, "should hold"),
-        (gzip.compress(sound)[:-9], "is cut short"),
-        (gzip.compress(sound)[:12], "is cut short"),
-        (gzip.compress(sound)[:3], "is cut short|damaged"),
-        (gzip.compress(sound[:-4]), "and holds 36"),
-        (gzip.compress(sound)[:-8] + b"\0" * 8, "damaged gzip"),
+        (packed[:-9], "is cut short"),
+        (packed[:12], "is cut short"),
+        (packed[:3], "is cut short|damaged"),
+        (gzip.compress(sound[:-4], mtime=0), "and holds 36"),
+        (packed[:-8] + b"\0" * 8, "damaged gzip"),
         (b"\x1f\x8bjunk and more junk", "damaged gzip"),
     ],
 )
