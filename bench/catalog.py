@@ -17,7 +17,7 @@ PACKED = "TensorFlow PS packed"
 RAY = "Ray actor PS"
 
 # Steps of each worker, for some seconds of work: by whose steps they are, then by model.
-PACELINE_STEPS = {"softmax": 4000, "lenet": 400, "mlp": 40}
+PACELINE_STEPS = {"softmax": 10_000, "lenet": 400, "mlp": 40}
 GLOO_STEPS = {"softmax": 900, "lenet": 220, "mlp": 26}
 TENSORFLOW_STEPS = {"softmax": 512, "lenet": 160, "mlp": 16}
 RAY_STEPS = {"softmax": 900, "lenet": 220, "mlp": 20}

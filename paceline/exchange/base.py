@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from paceline.exchange.replica import Replica
+    from paceline.kernels import Kernels
     from paceline.types import Parked, Plan
 
 
@@ -179,4 +180,5 @@ class Post:
     damp_stale: bool = False  # a gradient's rate is divided by its staleness
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
+    kernels: Kernels | None = None  # compiled loops, where they are worth it
     groups: Groups | None = None  # where to ask for a group; None: there is but the first

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from paceline.exchange.joining import join
 from paceline.exchange.replica import Piece, Replica
 from paceline.server.rules import CHUNK
 
@@ -33,7 +34,8 @@ class Bucket(NamedTuple):
         found = [grad for piece in self.pieces if (grad := grads[piece.parameter]) is not None]
         if len(found) < len(self.pieces):
             return None
-        torch._foreach_copy_(self.views, found)
+        if not join(self.side_by_side, found):
+            torch._foreach_copy_(self.views, found)
         return self.side_by_side
 
     def apart(self, grads: Grads) -> list[tuple[Piece, Tensor]]:

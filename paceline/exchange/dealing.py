@@ -22,9 +22,13 @@ class Dealing:
         self._whole = whole
         self._balance = Balance(whole, range(workers)) if balance else None
         self._members = list(range(workers))
+        self._pushes: list[tuple[int, float]] = []  # of the last round
 
     def after(self, turnout: Turnout) -> Share | None:
         """This worker's share after a round; None: as before."""
+        if self._balance is None and turnout.pushes is self._pushes and not turnout.invited:
+            return None  # the same as in the round before, which a muster tells by the same list
+        self._pushes = turnout.pushes
         members = turnout.members()
         if self._balance is None:
             if members == self._members:

@@ -9,6 +9,7 @@ everything before it is whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import memmove
 
 from torch import Tensor
 
@@ -28,7 +29,7 @@ class Journal:
     def begin(self, shard: int, version: int, chunk: int, values: Sequence[Tensor]) -> None:
         """These tensors, which are a chunk, are about to be changed to this version."""
         for place, tensor in zip(self._places(shard, chunk, values), values, strict=True):
-            place.copy_(tensor)
+            memmove(place.data_ptr(), tensor.data_ptr(), 4 * tensor.numel())
         self._words[self._at[shard]] = version << CHUNK_BITS | chunk
 
     def begun(self, shard: int, version: int) -> int | None:

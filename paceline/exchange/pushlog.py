@@ -64,14 +64,12 @@ class PushLog:
         if self._journal.begun(shard, version + 1) != chunk:  # else a part of it is changed
             self._journal.begin(shard, version + 1, chunk, [values])
 
-    def commit(self, shard: int, worker: int) -> int:
-        """The worker's push is whole, in its place: its version."""
-        at, words = self._shards[shard], self._words
-        version = self.standing(shard)[0] + 1
-        words[at + NEXT] = words[self._counts[worker][shard]] + 1
+    def commit(self, shard: int, worker: int, version: int) -> None:
+        """The worker's push is whole, in its place: this version."""
+        at, words, counts = self._shards[shard], self._words, self._counts[worker][shard]
+        words[at + NEXT] = words[counts] + 1
         words[at + COMMIT] = version << PLACE_BITS | worker
-        self._count(shard)
-        return version
+        self._count(shard, version, worker)
 
     def keep(self, shard: int) -> list[int]:
         """Of a shard that is settled, for a checkpoint: its version, and of each worker how many
@@ -96,7 +94,7 @@ class PushLog:
         at, words = self._shards[shard], self._words
         version, place = self.standing(shard)
         if words[at + COUNTED] != version:
-            self._count(shard)
+            self._count(shard, version, place)
         chunk = self._journal.begun(shard, version + 1)
         if chunk is not None:
             self._journal.restore(shard, chunk, [restore(shard, place, chunk)])
@@ -104,10 +102,9 @@ class PushLog:
             self._journal.forget(shard)
         return version, place
 
-    def _count(self, shard: int) -> None:
-        """Count the push that stands. Twice is as good as once."""
+    def _count(self, shard: int, version: int, place: int) -> None:
+        """Count the push that stands, if there is one. Twice is as good as once."""
         at, words = self._shards[shard], self._words
-        version, place = self.standing(shard)
         if version:
             words[self._counts[place][shard]] = words[at + NEXT]
             words[self._partial[place][shard]] = 0

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from paceline.errors import TaskError
+from paceline.exchange.joining import SMALL, join
 from paceline.server.rules import chunks
 
 
@@ -48,6 +49,7 @@ class Replica:
             self.spans.append(slice(start, start + p.numel()))
             start += p.numel()
         self.size = start
+        self._short = start <= SMALL and self.device.type == "cpu"
         self._views: dict[int, list[Tensor]] = {}
         first = torch.empty(start, device=self.device)
         views = self.views(first)
@@ -102,13 +104,13 @@ class Replica:
 
     def gather(self, out: Tensor, scale: float = 1.0) -> None:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
-        views = self._known(out)
-        grads = [p.grad for p in self.parameters if p.grad is not None]
+        grads = [grad for p in self.parameters if (grad := p.grad) is not None]
         if scale == 1.0 and len(grads) == len(self.parameters):
-            torch._foreach_copy_(views, [grad.detach() for grad in grads])
+            if not (self._short and join(out, grads)):
+                torch._foreach_copy_(self._known(out), [grad.detach() for grad in grads])
         else:
             with torch.no_grad():
-                for view, p in zip(views, self.parameters, strict=True):
+                for view, p in zip(self._known(out), self.parameters, strict=True):
                     if p.grad is None:  # a layer this batch did not use
                         view.zero_()
                     else:

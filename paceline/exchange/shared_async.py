@@ -29,6 +29,7 @@ from paceline.exchange.pushlog import PushLog
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, Part, damped, make_rule
+from paceline.server.short import short_way
 from paceline.transport.board import GONE, Board
 
 View = tuple[Bucket, list[Tensor]]  # a bucket, and what every worker's place has there
@@ -63,6 +64,10 @@ class SharedAsync(Exchange):
         self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
         self._views = [self._seen_by_all(replica, a, b) for a, b in post.shards]
+        self._short = [
+            short_way(post.kernels, self._rule, b - a) if len(views) == 1 else None
+            for (a, b), views in zip(post.shards, self._views, strict=True)
+        ]
         if post.index == 0 and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
@@ -132,12 +137,28 @@ class SharedAsync(Exchange):
             old_state, new_state = self._states[version % 2], self._states[1 - version % 2]
             new_state[:, a:b].copy_(old_state[:, a:b])
             self._rule.state = new_state
-        with torch.no_grad():
-            parts = self._parts(shard, current, had, grads)
-            before = partial(self._journal, shard, version) if current == mine else None
-            self._rule.update(parts, lr, version + 1, before)
-        self._seen[shard] = log.commit(shard, mine)
+        if had or not self._push_short(shard, version, current, grads, lr):
+            with torch.no_grad():
+                parts = self._parts(shard, current, had, grads)
+                before = partial(self._journal, shard, version) if current == mine else None
+                self._rule.update(parts, lr, version + 1, before)
+        self._seen[shard] = version + 1
+        log.commit(shard, mine, version + 1)
         return staleness
+
+    def _push_short(self, shard: int, version: int, current: int, grads: Grads, lr: float) -> bool:
+        """The same in fewer calls, where a small model has one bucket and all its gradients."""
+        short, mine = self._short[shard], self._post.index
+        if short is None:
+            return False
+        bucket, places = self._views[shard][0]
+        grad = bucket.gradient(grads)
+        if grad is None or not grad.is_cpu:
+            return False
+        if current == mine:
+            self._log.change(shard, version, 0, places[mine])
+        short.descend(places[mine], places[current], grad, lr)
+        return True
 
     def _parts(self, shard: int, current: int, had: int, grads: Grads) -> list[Part]:
         """What the rule has to do; chunks before `had` have this push already."""

@@ -68,7 +68,9 @@ class SharedSmall(Exchange):
         self._flat = replica.flat.cpu()
         layers = Layers(replica.layers)
         self._rule = rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
-        self._tables = [Table(self._flat[None], rows, rule) for rows in self._rows]
+        self._tables = [
+            Table(self._flat[None], rows, rule, kernels=post.kernels) for rows in self._rows
+        ]
         if post.life:
             self._come_back()
 

@@ -13,7 +13,9 @@ from itertools import count
 import torch
 from torch import Tensor
 
+from paceline.kernels import Kernels
 from paceline.server.rules import CHUNK, Part, Rule
+from paceline.server.short import short_way
 
 
 class Table:
@@ -30,6 +32,7 @@ class Table:
         rule: Rule,
         chunks: list[slice] | None = None,
         states: Tensor | None = None,
+        kernels: Kernels | None = None,
     ) -> None:
         """`states`, [places, states, size], is there if the rule's state has places too."""
         self.places, self.size = slots.shape
@@ -47,6 +50,7 @@ class Table:
             self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
         # One chunk, in one place: a small model's, where the way there is longer than the work.
         self._simple = len(self._chunks) == 1 and not rule.layerwise
+        self._short = short_way(kernels, rule, self.size) if self._simple else None
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
         self.stand(0)
@@ -118,11 +122,15 @@ class Table:
         have the update already; `before` is called with each other before it is changed.
         """
         self.version += 1
+        simple = self._simple and into == self.current and not first and before is None
+        if simple and self._short is not None:
+            self._short.descend_mean(self._slot_views[into][0], self._grad_views, pushes, lr)
+            return
         grads = self._weighed(pushes)
         if not grads:
             self.move(into)
             return
-        if self._simple and into == self.current and not first and before is None:
+        if simple:
             mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0, self._mean_views[0])
             values = self._slot_views[into][0]
             self._rule.step(values, values, mean, self._chunks[0], lr, self.version)

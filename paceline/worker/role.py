@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from paceline.exchange.base import Exchange
 from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
+from paceline.kernels import Kernels, worthwhile
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
@@ -44,7 +46,7 @@ PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death
 
 def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
     spec = RunSpec(**assignment["spec"])
-    index: int = assignment["index"]
+    index, life = int(assignment["index"]), int(assignment["life"])
     folder = Path(assignment["folder"])
     clock = Clock(assignment["t0"])
 
@@ -54,7 +56,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     data = task.data()
     replica = Replica(task.model().to(device))
     give_back()
-    meeting = Meeting(spec, index, control, assignment["life"])
+    meeting = Meeting(spec, index, control, life)
     facts = Facts(
         parameters=replica.size,
         layers=replica.layers,
@@ -70,9 +72,9 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    life: int = assignment["life"]
     post = post_from(roster, spec, index, fds, replica.size, control, None, life, meeting)
-    exchange = make_exchange(spec, post)
+    steps = _steps(spec, len(data.train))
+    exchange = make_exchange(spec, replace(post, kernels=_kernels(replica, steps)))
     exchange.start(replica)
     give_back()
     if roster["checkpoint"]:
@@ -97,7 +99,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             clock=clock,
             exchange=exchange,
             harm=Harm(control, folder),
-            steps=_steps(spec, len(data.train)),
+            steps=steps,
             at_epoch_end=scorer.at_epoch_end,
             on_snapshot=give_snapshot,
             on_keep=keeper.keep,
@@ -130,6 +132,10 @@ def _lots(
     lots = slices(order, step, index, spec.workers, spec.epochs, spec.steps)
     lots.go_on(exchange.round, exchange.share)
     return lots
+
+
+def _kernels(replica: Replica, steps: int) -> Kernels | None:
+    return worthwhile(replica.size, steps) if replica.device.type == "cpu" else None
 
 
 def _position(spec: RunSpec, samples: int, exchange: Exchange) -> Position:

@@ -68,7 +68,7 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor], within: floa
         torch.testing.assert_close(value, theirs[name], rtol=0, atol=within)
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("how", IN_STEP, ids=called)
 def test_many_in_step_are_one(how: dict[str, Any], workers: int, alone: Any, runs: Path) -> None:
     """203 samples leave 11 for the last round of each epoch, whatever N."""
@@ -76,7 +76,7 @@ def test_many_in_step_are_one(how: dict[str, Any], workers: int, alone: Any, run
     assert_same(many, alone(203, BATCH * workers), 1e-5)
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
 def test_a_last_round_with_fewer_samples_than_workers(
     how: dict[str, Any], workers: int, alone: Any, runs: Path

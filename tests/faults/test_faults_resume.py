@@ -102,7 +102,7 @@ def killed(command: Any, folder: Path, eventually: Callable[..., Any]) -> RunFol
 
 GROUPS = (
     ("independent", "allreduce", "ps-sync", "lenet"),  # the last is a single worker
-    ("ps-sync-tcp", "ps-sync-large", "ps-sync-tcp-large"),
+    ("ps-sync-large", "ps-sync-tcp-large"),
     ("local-sgd", "local-sgd-tcp"),
 )
 

@@ -1,0 +1,104 @@
+"""The short way of small models: to the bit what torch does in more calls."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from paceline import kernels as module
+from paceline.kernels import SHORT, STEPS, Kernels, kernels, worthwhile
+from paceline.server.catalog import RULES
+from paceline.server.rules import Hyper, make_rule
+from paceline.server.short import Short, short_way
+from paceline.server.table import Table
+
+FUSED = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")  # torch rounds once, too
+
+
+def loops() -> Kernels:
+    found = kernels()
+    assert found is not None, "LLVM compiles nothing on this machine"
+    return found
+
+
+def the_short_way(size: int) -> Short:
+    found = short_way(loops(), make_rule("sgd", size, Hyper()), size)
+    assert found is not None
+    return found
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    bit_for_bit = {"rtol": 0.0, "atol": 0.0}
+    torch.testing.assert_close(
+        found, expected, equal_nan=True, **bit_for_bit if FUSED else {"rtol": 1e-6, "atol": 1e-6}
+    )
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    size=st.one_of(st.integers(1, 70), st.sampled_from([7_850, 61_706])),
+    weights=st.lists(st.sampled_from([0.0, 1.0, 3.0, 64.0, 200.0]), max_size=5),
+    lr=st.floats(1e-6, 10.0),
+    scale=st.sampled_from([1e-30, 1.0, 1e30]),
+    seed=st.integers(0, 999),
+)
+def test_a_table_has_the_same_by_either_way(
+    size: int, weights: list[float], lr: float, scale: float, seed: int
+) -> None:
+    made = torch.Generator().manual_seed(seed)
+    grads = torch.randn(max(1, len(weights)), size, generator=made) * scale
+    start = torch.randn(1, size, generator=made)
+    found, expected = (
+        Table(start.clone(), grads, make_rule("sgd", size, Hyper()), kernels=how)
+        for how in (loops(), None)
+    )
+    for _ in range(2):
+        for table in (found, expected):
+            table.apply(list(enumerate(weights)), lr, 0)
+    same(found.slot(0), expected.slot(0))
+    assert found.version == expected.version == 2
+
+
+@settings(deadline=None, max_examples=100)
+@given(size=st.integers(1, 70), lr=st.floats(-1.0, 1.0), in_place=st.booleans())
+def test_a_step_is_torchs(size: int, lr: float, in_place: bool) -> None:
+    old, grad = torch.randn(2, size)
+    expected = torch.add(old, grad, alpha=-lr)
+    new = old if in_place else torch.full((size,), torch.nan)
+    the_short_way(size).descend(new, old, grad, lr)
+    same(new, expected)
+
+
+def test_what_is_not_a_number_stays_so() -> None:
+    old, grad = torch.zeros(4), torch.tensor([torch.nan, torch.inf, -torch.inf, 1.0])
+    the_short_way(4).descend(old, old, grad, 1.0)
+    same(old, torch.tensor([torch.nan, -torch.inf, torch.inf, -1.0]))
+
+
+def test_only_memory_of_its_own_is_written() -> None:
+    around = torch.zeros(40)
+    the_short_way(21).descend(around[8:29], around[8:29], torch.ones(21), 1.0)
+    assert around.nonzero().flatten().tolist() == list(range(8, 29))
+
+
+@pytest.mark.parametrize("rule", sorted(set(RULES) - {"sgd"}))
+def test_other_rules_go_the_long_way(rule: str) -> None:
+    assert short_way(loops(), make_rule(rule, 10, Hyper()), 10) is None
+    assert short_way(loops(), make_rule("sgd", 10, Hyper(weight_decay=0.1)), 10) is None
+
+
+def test_compiled_once_and_only_where_it_pays() -> None:
+    assert worthwhile(SHORT, STEPS) is worthwhile(1, STEPS) is loops()
+    assert worthwhile(SHORT + 1, STEPS) is worthwhile(SHORT, STEPS - 1) is None
+
+
+def test_a_machine_that_cannot_compile_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise RuntimeError("no memory that may be executed")
+
+    monkeypatch.setattr(module, "Kernels", fails)
+    assert kernels.__wrapped__() is None
+    assert short_way(None, make_rule("sgd", 10, Hyper()), 10) is None
