@@ -50,7 +50,7 @@ def test_a_short_one_changes_nothing(crew: str, how: str, runs: Path) -> None:
 def test_after_its_lease_nobody_waits_and_it_is_welcome_back(
     crew: str, how: str, runs: Path
 ) -> None:
-    run = train(runs, crew, f"{how}:worker-1-server-0@0.1s+1s", lease=0.4, epochs=24)
+    run = train(runs, crew, f"{how}:worker-1-server-0@0.4s+1s", lease=0.4, epochs=24)
     kinds = [("worker-1", kind) for kind in ("injected", "absent", "back")]
     assert told(run) == kinds
     seen = counted(run)
