@@ -21,7 +21,7 @@ class Lot(NamedTuple):
 
     `last` marks the worker's last step of the epoch, `seen` counts the samples of the run that
     come before the round, or where there are no rounds before this step's own. `round` counts
-    from 0, where there are rounds.
+    from 0, where there are rounds; `share` is (begin, end, of how many) of a whole batch.
     """
 
     rows: Rows
@@ -30,6 +30,7 @@ class Lot(NamedTuple):
     last: bool
     seen: int = 0
     round: int = 0
+    share: tuple[int, int, int] = (0, 1, 1)
 
 
 class Lease(NamedTuple):
@@ -107,15 +108,18 @@ class Slices(Iterator[Lot]):
             last=turn == self._rounds - 1,
             seen=epoch * self._order.samples + first,
             round=now,
+            share=(*self._share, self._whole),
         )
 
 
 def slices(
     order: Order, batch: int, worker: int, workers: int, epochs: int | None, steps: int | None
 ) -> Slices:
-    """The lots of one of several workers who all take `batch` samples a round."""
+    """The lots of one of several workers who all take `batch` samples a round; of one that comes
+    later none, until it is told its share."""
     whole = batch * workers
-    return Slices(order, whole, evenly(whole, workers)[worker], epochs, steps)
+    share = evenly(whole, workers)[worker] if worker < workers else (0, 0)
+    return Slices(order, whole, share, epochs, steps)
 
 
 def leased(order: Order, batch: int, leases: Iterable[Lease]) -> Iterator[Lot]:

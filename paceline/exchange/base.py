@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from paceline.server.rules import Hyper
-from paceline.server.shards import BLOCK
+from paceline.server.shards import BLOCK, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,8 +23,9 @@ class Gradient(NamedTuple):
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
     the rate the recipe gives now, `stopping` says that this worker was asked to end, `keeping`
-    that it was asked for a checkpoint, and `leaving` to meet the others in a new group. `began` is
-    when there was a batch to compute them from.
+    that it was asked for a checkpoint, and `leaving` to meet the others in a new group. With
+    `parting` it goes after this step, while the others go on. `began` is when there was a batch to
+    compute them from.
     """
 
     weight: int
@@ -33,6 +34,7 @@ class Gradient(NamedTuple):
     stopping: bool
     keeping: bool = False
     leaving: bool = False
+    parting: bool = False
     began: float = 0.0
 
     def spent(self) -> float:
@@ -97,6 +99,10 @@ class Exchange:
     def finish(self) -> None:
         """No more steps from this worker: the others must not wait for it."""
 
+    def leave(self) -> None:
+        """As `finish`, of a worker that goes while the others go on: nothing follows."""
+        self.finish()
+
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
 
@@ -149,16 +155,18 @@ class Post:
     """Where one worker stands: everything a strategy needs to know to start."""
 
     index: int
-    workers: int
+    workers: int  # at the start
     rule: str
     hyper: Hyper
-    life: int = 0  # how often this worker was started again
+    room: int = 0  # how many workers there may ever be: at least as many as at the start
+    life: int = 0  # not 0 if others were at it before: it was started again, or has come later
     secret: bytes = b""
     returns: bool = False  # servers that are gone may come back
     lease: float = 0.0  # seconds after which a silent role counts as gone
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame
+    held: Callable[[], Cut] | None = None  # by server, its blocks, where they may be cut anew
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
     where: Callable[[], Sequence[str]] | None = None  # asks again, once one of them is gone
     meeting: str = ""  # host:port where workers meet for all-reduce
@@ -177,3 +185,6 @@ class Post:
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
     muster: Muster | None = None  # where to ask for a group; None: there is but the first
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "room", max(self.room, self.workers))

@@ -14,28 +14,29 @@ Share = tuple[int, int]
 
 
 class Dealing:
-    """One worker's. `whole` is how many samples a round's batch has."""
+    """One worker's. `whole` is how many samples a round's batch has, `room` how many workers there
+    may be."""
 
-    def __init__(self, index: int, workers: int, whole: int, balance: bool) -> None:
+    def __init__(self, index: int, workers: int, whole: int, balance: bool, room: int = 0) -> None:
         self._index = index
-        self._everybody = range(workers)
+        self._everybody = range(max(room, workers))
         self._whole = whole
         self._balance = Balance(whole, range(workers)) if balance else None
         self._members = list(range(workers))
 
     def after(self, turnout: Turnout) -> Share | None:
-        """This worker's share after a round; None: as before."""
+        """This worker's share after a round; None: as before, or none if it leaves."""
         members = turnout.members()
         if self._balance is None:
             changed, self._members = members != self._members, members
-            return self._even() if changed else None
+            return self._even() if changed and self._index in members else None
         before = self._balance.shares.get(self._index)
         paces = {
             worker: Pace(int(weight), seconds)
             for (worker, weight), seconds in zip(turnout.pushes, turnout.seconds, strict=True)
         }
         self._balance.after(paces, members, turnout.invited)
-        after = self._balance.shares[self._index]
+        after = self._balance.shares.get(self._index)
         return after if after != before else None
 
     def costs(self) -> list[float]:

@@ -17,20 +17,21 @@ import torch
 from paceline.errors import RequestError
 from paceline.exchange.base import Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
+from paceline.exchange.seats import Seats
 from paceline.server.rules import Layers, damped, make_rule
 from paceline.transport.board import Board
 
 
 class Hogwild(Exchange):
-    """The board has, a word each: ready; steps a worker. A rule's state is shared as well."""
+    """The board has: ready; a seat for the steps of each worker. A rule's state is shared too."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
         assert post.params is not None
         self._post = post
         self._flat = post.params[0]
-        self._taken = range(1, 1 + post.workers)
-        self._board = Board(post.board, self._taken.stop, post.spin)
+        self._board = Board(post.board, 1 + Seats.words(post.room), post.spin)
+        self._taken = Seats(self._board, 1, post.workers, post.room)
         self._seen = 0
 
     def start(self, replica: Replica) -> None:
@@ -53,7 +54,7 @@ class Hogwild(Exchange):
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         words, mine = self._board.words, self._taken[self._post.index]
-        version = sum(words[word] for word in self._taken)
+        version = sum(words[word] for word in self._taken.there())
         staleness = version - self._seen
         lr = damped(gradient.lr, staleness) if self._post.damp_stale else gradient.lr
         grads = self._replica.flat_gradients()
@@ -67,10 +68,10 @@ class Hogwild(Exchange):
         self._replica.clear()
         self.taken += 1
         words[mine] = self.taken
-        self._seen = sum(words[word] for word in self._taken)
+        self._seen = sum(words[word] for word in self._taken.there())
         return Outcome(
             update=time.perf_counter() - began,
             version=self._seen,
             staleness=staleness,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
         )

@@ -96,22 +96,31 @@ class LocalSgd(Exchange):
         if self._since < self._every:
             # Whoever is asked to stop does so after an averaging, where all of them can.
             return stepped._replace(stop=False)
-        outer = self._average(meanwhile, stopping=gradient.stopping, leaving=gradient.leaving)
+        outer = self._average(meanwhile, gradient)
         return outer._replace(update=stepped.update + outer.update, version=stepped.version)
 
-    def _average(
-        self, meanwhile: Callable[[], float], *, stopping: bool = False, leaving: bool = False
-    ) -> Outcome:
-        drift = Gradient(self._weight, self._whole, self._outer_lr, stopping, leaving=leaving)
+    def _average(self, meanwhile: Callable[[], float], last: Gradient) -> Outcome:
+        """`last` says what was asked of this worker."""
+        drift = last._replace(
+            weight=self._weight, whole=self._whole, lr=self._outer_lr, keeping=False, began=0.0
+        )
         outcome = self._outer.step(drift, meanwhile)
         self._replica.flat.copy_(self._drift.flat)
         self._since = self._weight = self._whole = 0
         return outcome
 
     def finish(self) -> None:
-        if self._since:
-            self._average(lambda: 0.0)
+        self._bring_in()
         self._outer.finish()
+
+    def leave(self) -> None:
+        self._bring_in()
+        self._outer.leave()
+
+    def _bring_in(self) -> None:
+        """What was done since the last averaging: after the last step all do this."""
+        if self._since:
+            self._average(lambda: 0.0, Gradient(0, 0, 0.0, stopping=False))
 
     def regroup(self) -> None:
         self._outer.regroup()

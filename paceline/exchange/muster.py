@@ -18,13 +18,14 @@ more than one does, they write the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from paceline.transport.board import GONE, Board
 
 NAMED, TOLD, RATE, SECONDS, INVITED = range(5)  # of a worker in a round
 SLOT = 5
-ASKED, STOP, KEEP = 4, 1, 2  # told is weight · ASKED, and what was asked
+ASKED, STOP, KEEP, LEAVE = 8, 1, 2, 4  # told is weight · ASKED, and what was asked
 
 
 class Turnout(NamedTuple):
@@ -36,40 +37,58 @@ class Turnout(NamedTuple):
     stop: bool  # one of them was asked to end
     keep: bool  # all of them were asked for a checkpoint
     invited: list[int]  # take part in the next round for the first time in this life
+    leaving: Sequence[int] = ()  # took part for the last time
 
     def members(self) -> list[int]:
         """Who shares the next round's batch."""
-        return sorted({worker for worker, _ in self.pushes} | set(self.invited))
+        took = {worker for worker, _ in self.pushes}
+        return sorted(took.difference(self.leaving) | set(self.invited))
 
 
 class Muster:
-    """On the board it has from `first` on: arrived, asks, finished and cost a worker; given; and
-    for even and for odd rounds a slot of five words a worker.
+    """On the board it has from `first` on: arrived, asks, finished, cost a worker; given; how many
+    have come to the `workers` of the start; and for even and odd rounds a slot of five words a
+    worker. There is `room` for more workers than there are, but nobody looks at empty seats.
 
     A worker that has left or is buried has arrived at GONE. Even and odd rounds are apart because
     whoever is ahead writes one while others still read the other; nobody is two rounds ahead.
     """
 
-    def __init__(self, board: Board, first: int, workers: int) -> None:
+    def __init__(self, board: Board, first: int, workers: int, room: int = 0) -> None:
+        room = max(room, workers)
         self._board = board
         self._words, self._reals = board.words, board.reals
-        self._arrived = range(first, first + workers)
-        self._asks = range(self._arrived.stop, self._arrived.stop + workers)
-        self._finished = range(self._asks.stop, self._asks.stop + workers)
-        self._costs = range(self._finished.stop, self._finished.stop + workers)
-        self._given = self._costs.stop
-        slots = range(self._given + 1, first + self.words(workers), SLOT)
-        self._slots = slots[:workers], slots[workers:]
+        self._workers = workers
+        arrived, asks, finished, costs = (
+            range(at, at + room) for at in range(first, first + 4 * room, room)
+        )
+        self._costs = costs
+        self._given, self._more = costs.stop, costs.stop + 1
+        slots = range(self._more + 1, first + self.words(room), SLOT)
+        self._seats = arrived, asks, finished, slots[:room], slots[room:]
+        self._come = -1
+        self._look()
+
+    def _look(self) -> None:
+        """Take note of those who have come since. Whoever lets one in has seen it come, so all who
+        have waited for that one know of it."""
+        come = int(self._words[self._more])
+        if come != self._come:
+            self._come = come
+            there = [seats[: self._workers + come] for seats in self._seats]
+            self._arrived, self._asks, self._finished = there[:3]
+            self._slots = there[3], there[4]
 
     @staticmethod
-    def words(workers: int) -> int:
+    def words(room: int) -> int:
         """How many of the board it takes."""
-        return (4 + 2 * SLOT) * workers + 1
+        return (4 + 2 * SLOT) * room + 2
 
     # A round.
 
     def begin(self, now: int) -> None:
         """Let in those who ask, for the round after this one. Then the caller arrives in it."""
+        self._look()
         words = self._words
         for worker, asks in enumerate(self._asks):
             if words[asks] and words[self._arrived[worker]] == GONE:
@@ -86,10 +105,12 @@ class Muster:
         seconds: float = 0.0,
         stopping: bool = False,
         keeping: bool = False,
+        leaving: bool = False,
     ) -> None:
         """The worker's gradient is where others can read it."""
         at = self._slots[now % 2][worker]
-        self._words[at + TOLD] = weight * ASKED + stopping * STOP + keeping * KEEP
+        asked = stopping * STOP + keeping * KEEP + leaving * LEAVE
+        self._words[at + TOLD] = weight * ASKED + asked
         self._reals[at + RATE] = rate
         self._reals[at + SECONDS] = seconds
         self._words[at + NAMED] = now  # last: what is named is whole
@@ -107,6 +128,7 @@ class Muster:
 
     def turnout(self, now: int) -> Turnout:
         """Of a round that is complete: the same for all who ask."""
+        self._look()
         words, reals, slots = self._words, self._reals, self._slots[now % 2]
         took = [(worker, at) for worker, at in enumerate(slots) if words[at + NAMED] == now]
         told = [words[at + TOLD] for _, at in took]
@@ -117,6 +139,7 @@ class Muster:
             stop=any(word & STOP for word in told),
             keep=all(word & KEEP for word in told),
             invited=[worker for worker, at in enumerate(slots) if words[at + INVITED] == now],
+            leaving=[took[n][0] for n, word in enumerate(told) if word & LEAVE],
         )
 
     def serves(self, worker: int, now: int) -> bool:
@@ -133,7 +156,11 @@ class Muster:
         self._words[self._finished[worker]] = 1
         self._board.post(self._arrived[worker], GONE)
 
-    # Coming back.
+    def leave(self, worker: int) -> None:
+        """The worker goes, and the run goes on without it: that is no sign of the end."""
+        self._board.post(self._arrived[worker], GONE)
+
+    # Coming back, or for the first time while others are at it.
 
     def ask(self, worker: int) -> int | None:
         """Be let in: after which round; None if there is nothing left to take part in."""
@@ -143,6 +170,7 @@ class Muster:
             lambda: words[mine] != GONE or self.over(), f"anybody to let worker-{worker} in"
         )
         words[self._asks[worker]] = 0
+        self._look()
         return None if words[mine] == GONE else int(words[mine])
 
     def give(self, now: int, costs: list[float]) -> None:
@@ -170,11 +198,20 @@ class Muster:
 
     def over(self) -> bool:
         """Whether nobody takes part any more, since some have finished."""
+        self._look()
         words = self._words
         gone = all(words[word] == GONE for word in self._arrived)
         return gone and any(words[word] for word in self._finished)
 
     # Of the supervisor.
+
+    def seat(self, worker: int) -> None:
+        """There is such a worker from now on. It takes part once it has asked."""
+        come = worker + 1 - self._workers
+        if come > self._words[self._more]:
+            self._words[self._seats[0][worker]] = GONE
+            self._board.post(self._more, come)
+            self._look()
 
     def bury(self, worker: int) -> None:
         """The worker is dead, and nobody waits for it. Twice is as good as once."""

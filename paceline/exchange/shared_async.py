@@ -25,14 +25,15 @@ from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
 from paceline.exchange.replica import Piece, Replica
+from paceline.exchange.seats import Seats
 from paceline.server.rules import Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
 
-View = tuple[Piece, list[Tensor]]  # a piece, and what every worker's place has there
+View = tuple[Piece, list[Tensor]]  # a piece, and what each worker's place has there, as far as seen
 
 
 class SharedAsync(Exchange):
-    """The board has, a word each: ready; rounds a worker; then what the log keeps."""
+    """The board has: ready; a seat for the rounds of each worker; then what the log keeps."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -41,11 +42,11 @@ class SharedAsync(Exchange):
         self._params = post.params
         assert post.journal is not None
         shards = len(post.shards)
-        self._rounds = range(1, 1 + post.workers)
-        need = self._rounds.stop + pushlog_words(shards, post.workers)
+        need = 1 + Seats.words(post.room) + pushlog_words(shards, post.room)
         self._board = Board(post.board, need, post.spin)
+        self._rounds = Seats(self._board, 1, post.workers, post.room)
         journal = post.journal.view(shards, 2, -1)
-        self._log = PushLog(self._board, self._rounds.stop, shards, post.workers, journal)
+        self._log = PushLog(self._board, self._rounds.stop, shards, post.room, journal)
         self._seen = [0] * shards
 
     def start(self, replica: Replica) -> None:
@@ -57,21 +58,36 @@ class SharedAsync(Exchange):
         state = self._states[0] if self._states is not None else None
         self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
-        self._views = [self._seen_by_all(replica.pieces(a, b)) for a, b in post.shards]
+        self._views: list[list[View]] = [
+            [(piece, []) for piece in replica.pieces(a, b)] for a, b in post.shards
+        ]
+        self._places = 0  # that there are views of
+        self._see(max(post.workers, post.index + 1))
         self._chunks = [{v[0].at.start: n for n, v in enumerate(views)} for views in self._views]
         if post.index == 0 and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters from worker-0")
-        self._round = self._board.words[self._rounds[post.index]]
+        self._enter()
         self._pull()
         self.taken = self._log.pushes(post.index)
         if replica.device.type == "cpu":
             replica.bind(self._own)
 
-    def _seen_by_all(self, pieces: list[Piece]) -> list[View]:
-        """Views are made once."""
-        return [(piece, [place[piece.at] for place in self._params]) for piece in pieces]
+    def _see(self, places: int) -> None:
+        """Have views of so many workers' places. They are made once, of those that are there."""
+        for views in self._views:
+            for piece, parts in views:
+                parts += [place[piece.at] for place in self._params[self._places : places]]
+        self._places = places
+
+    def _enter(self) -> None:
+        """Count this worker's rounds from where they were, or from where the slowest is."""
+        words, mine = self._board.words, self._rounds[self._post.index]
+        if words[mine] == GONE:
+            others = [words[word] for word in self._rounds.there() if words[word] != GONE]
+            self._board.post(mine, min(others, default=0))
+        self._round = words[mine]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
@@ -105,13 +121,15 @@ class SharedAsync(Exchange):
             update=updated,
             version=max(self._seen),
             staleness=staleness,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
         )
 
     def _push(self, shard: int, grads: list[Tensor | None], lr: float) -> int:
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         log, mine = self._log, self._post.index
         version, current = log.settle(shard, self._restore)
+        if current >= self._places:
+            self._see(current + 1)
         staleness = version - self._seen[shard]
         had = 0
         if self._post.life:
@@ -145,6 +163,8 @@ class SharedAsync(Exchange):
 
     def _restore(self, shard: int, worker: int, chunk: int, values: Tensor) -> None:
         """Put back a chunk that a worker died over; what it had changed before stands."""
+        if worker >= self._places:
+            self._see(worker + 1)
         piece, places = self._views[shard][chunk]
         places[worker].copy_(values[: len(places[worker])])
         if self._states is not None:
@@ -158,10 +178,10 @@ class SharedAsync(Exchange):
         self._round += 1
         board.post(self._rounds[self._post.index], self._round)
         least = self._round + 1 - self._post.bound
-        if all(words[word] >= least for word in self._rounds):
+        if all(words[word] >= least for word in self._rounds.there()):
             return 0.0
         elsewhere = meanwhile()
-        for worker, word in enumerate(self._rounds):
+        for worker, word in enumerate(self._rounds.there()):
             board.wait(word, least, f"worker-{worker} in round {least}")
         self._pull()  # what the others pushed meanwhile
         return elsewhere

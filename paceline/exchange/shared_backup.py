@@ -73,6 +73,8 @@ class SharedBackup(Exchange):
             late = quorum.open() != now
             if not late:
                 quorum.arrive(mine, gradient.weight, gradient.lr)
+                if gradient.parting:  # the next round is shared out without it
+                    quorum.finish(mine)
                 updated = self._close_round()
         elsewhere = 0.0
         asked = time.perf_counter()
@@ -92,7 +94,7 @@ class SharedBackup(Exchange):
             dropped=late,
             skipped=self._round - now - 1,
             share=self.share if self.share != before else None,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
         )
 
     def _await_round(self, now: int, seen: list[int]) -> None:

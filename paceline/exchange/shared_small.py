@@ -47,12 +47,12 @@ class SharedSmall(Exchange):
         assert post.grads is not None
         self._post = post
         self._shared, self._left = post.params
-        self._rows = post.grads.view(2, post.workers, -1)
+        self._rows = post.grads.view(2, post.room, -1)
         self._own = [rows[post.index] for rows in self._rows]
-        self._final = final_word(post.workers)
+        self._final = final_word(post.room)
         self._board = Board(post.board, self._final + 1, post.spin)
-        self._muster = Muster(self._board, ROLL, post.workers)
-        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
+        self._muster = Muster(self._board, ROLL, post.workers, post.room)
+        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance, post.room)
         self._round = 0
         self._update = 0.0
 
@@ -107,6 +107,7 @@ class SharedSmall(Exchange):
             seconds=seconds,
             stopping=gradient.stopping,
             keeping=gradient.keeping,
+            leaving=gradient.parting,
         )
         elsewhere = 0.0
         asked = time.perf_counter()
@@ -132,7 +133,7 @@ class SharedSmall(Exchange):
             update=done - here,
             version=now,
             share=share,
-            stop=turnout.stop,
+            stop=turnout.stop or gradient.parting,
             keep=turnout.keep,
         )
 
@@ -170,6 +171,10 @@ class SharedSmall(Exchange):
                 self._shared.copy_(self._flat)
                 self._board.words[self._final] = self._round
         self._muster.finish(self._post.index)
+
+    def leave(self) -> None:
+        """All others have what this one has."""
+        self._muster.leave(self._post.index)
 
     def close(self) -> None:
         self._replica.flat.copy_(self._shared)

@@ -53,7 +53,7 @@ class SharedSync(Exchange):
         self._grads = post.grads
         self._grad = post.grads[post.index]
         self._layerwise = post.rule in LAYERWISE
-        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
+        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance, post.room)
         self._round = 0
         self._update = 0.0
         self._lent = False  # whether this life's gradient is read where backward left it
@@ -62,9 +62,9 @@ class SharedSync(Exchange):
         post = self._post
         self._replica = replica
         layers = len(replica.layers) if self._layerwise else 0
-        self._words = words = SyncWords.of(post.workers, len(post.shards), layers)
+        self._words = words = SyncWords.of(post.room, len(post.shards), layers)
         self._board = board = Board(self._fd, words.total, post.spin)
-        self._muster = Muster(board, ROLL, post.workers)
+        self._muster = Muster(board, ROLL, post.workers, post.room)
         self._squares = None  # [shards, 2, layers]
         if self._layerwise:
             norms = board.doubles(words.norms.start, len(words.norms))
@@ -145,6 +145,7 @@ class SharedSync(Exchange):
             gradient.lr,
             seconds=seconds,
             stopping=gradient.stopping,
+            leaving=gradient.parting,
         )
         # Whoever comes last applies at once; whoever comes early has time for something else.
         elsewhere = 0.0 if muster.complete(now) else meanwhile()
@@ -166,7 +167,7 @@ class SharedSync(Exchange):
             update=updated,
             version=now,
             share=share,
-            stop=turnout.stop,
+            stop=turnout.stop or gradient.parting,
         )
 
     def _give(self) -> None:
@@ -245,6 +246,10 @@ class SharedSync(Exchange):
     def finish(self) -> None:
         """Leave: those who still take rounds serve this worker's shards themselves."""
         self._muster.finish(self._post.index)
+
+    def leave(self) -> None:
+        """As one that has finished; but those who come later are not too late."""
+        self._muster.leave(self._post.index)
 
     def close(self) -> None:
         self._take()

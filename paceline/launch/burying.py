@@ -7,9 +7,10 @@ have been about to let the last one in.
 
 from __future__ import annotations
 
-from paceline.exchange.layout import ROLL, roll
+from paceline.exchange.layout import READY, ROLL, roll
 from paceline.exchange.muster import Muster
 from paceline.exchange.quorum import Quorum
+from paceline.exchange.seats import Seats
 from paceline.launch.crew import Member
 from paceline.launch.segments import Segments
 from paceline.spec import RunSpec
@@ -18,6 +19,7 @@ from paceline.spec import RunSpec
 class Burying:
     def __init__(self, segments: Segments) -> None:
         self._segments = segments
+        self.room = 0  # for so many workers, at most
         self._down: dict[int, RunSpec] = {}
 
     def lost(self, spec: RunSpec, member: Member) -> bool:
@@ -28,6 +30,15 @@ class Burying:
         self._down[member.index] = spec
         found.bury(member.index)
         return found.anybody()
+
+    def seat(self, spec: RunSpec, worker: int) -> None:
+        """A worker that was not there at the start may come from now on."""
+        found = self._roll(spec)
+        if isinstance(found, Muster):
+            found.seat(worker)
+        elif spec.kind.samples == "leases" and spec.transport == "shm":
+            seats = Seats(self._segments.board(), READY + 1, spec.workers, self.room)
+            seats.seat(worker, awaited=spec.strategy != "hogwild")
 
     def turn(self) -> None:
         for worker, spec in self._down.items():
@@ -40,4 +51,8 @@ class Burying:
 
     def _roll(self, spec: RunSpec) -> Muster | Quorum | None:
         kind = roll(spec)
-        return kind(self._segments.board(), ROLL, spec.workers) if kind is not None else None
+        if kind is None:
+            return None
+        if kind is Quorum:
+            return Quorum(self._segments.board(), ROLL, spec.workers)
+        return Muster(self._segments.board(), ROLL, spec.workers, self.room)

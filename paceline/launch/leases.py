@@ -31,6 +31,10 @@ class LeaseBook:
         self._again: dict[int, list[Lease]] = defaultdict(list)
         self._done: dict[int, int] = defaultdict(int)
 
+    def resize(self, workers: int) -> None:
+        """So many share what is left."""
+        self._workers = max(1, workers)
+
     def take(self, worker: int) -> Lease | None:
         """The next range for this worker, or None when nothing is left."""
         kept = self._again[worker] or self._back

@@ -27,12 +27,18 @@ class Policy:
     def on_loss(self, spec: RunSpec, member: Member, crew: Crew) -> Answer:
         """`spec` is the one as run. A role that failed by itself would only fail again."""
         innocent = member.killed or member.lost_a_peer
-        if member.life >= self.max_restarts or self.own_loop or not innocent:
+        if member.restarts >= self.max_restarts or self.own_loop or not innocent:
             return Answer.GIVE_UP
+        if in_a_group(spec) and member.kind == "worker" and _alone(spec, crew):
+            return Answer.GIVE_UP  # nobody else has the parameters
         if member.kind == "server" and spec.replicas:
             standby = crew.standby_of(member)
             return Answer.PROMOTE if standby.in_step and not standby.gone else Answer.GIVE_UP
         return Answer.START_AGAIN if can_rejoin(spec, member.kind) else Answer.GIVE_UP
+
+
+def _alone(spec: RunSpec, crew: Crew) -> bool:
+    return max(spec.workers, len(crew.workers())) < 2
 
 
 def can_rejoin(spec: RunSpec, kind: str) -> bool:

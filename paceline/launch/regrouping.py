@@ -36,6 +36,11 @@ class Regrouping:
         if self._muster is not None:
             self._muster.rests(member.index)
 
+    def leave(self, member: Member) -> None:
+        """A worker is asked to go: that takes a group without it."""
+        if self._muster is not None:
+            self._muster.leave(member.index)
+
     def gone(self, member: Member) -> None:
         """A process has ended."""
         if self._muster is not None and member.kind == "worker":
@@ -59,10 +64,11 @@ class Regrouping:
             )
         for worker in muster.calls():
             self._member(worker).control.send("regroup", generation=muster.generation)
+        before = muster.members
         plan = muster.plan()
         if plan is None:
             return
-        for worker in plan.members:
+        for worker in sorted(before.union(plan.members)):  # those that are to go are told so, too
             self._member(worker).control.send("plan", **record(plan))
         names = ", ".join(self._member(worker).role for worker in plan.members)
         self._tell("supervisor", "regrouped", f"{names}, after round {plan.version}")

@@ -30,7 +30,6 @@ class Segments:
 
     def size(self, need: Layout, size: int) -> None:
         """Give a strategy's segments their sizes, for `size` parameters."""
-        check_memory(need.copies * size)
         memory.size_segment(self.fd("params"), need.params * size)
         memory.size_segment(self.fd("grads"), need.grads * size)
         memory.size_segment(self.fd("state"), need.state * size)
@@ -42,7 +41,7 @@ class Segments:
         """As workers see it. Let go of it soon: what is mapped is not freed."""
         return Board(self.fd("board"), self._words, 0.0)
 
-    def keep(self, server: int, sizes: Sizes) -> dict[str, int]:
+    def keep(self, server: str, sizes: Sizes) -> dict[str, int]:
         """Where a server keeps what its successor needs; made the first time."""
         kept, marks = f"kept-{server}", f"marks-{server}"
         if kept not in self._fds:
@@ -51,6 +50,11 @@ class Segments:
             memory.size_segment(self.fd(kept), floats)
             size_board(self.fd(marks), sizes.words)
         return {"kept": self.fd(kept), "marks": self.fd(marks)}
+
+    def drop(self, servers: str) -> None:
+        """Nobody needs what servers kept whose names begin so."""
+        for name in [n for n in self._fds if n.partition("-")[2].startswith(servers)]:
+            os.close(self._fds.pop(name))
 
     def close(self) -> None:
         for fd in self._fds.values():

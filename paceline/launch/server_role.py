@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.measure.clock import Clock
+from paceline.server.adopting import Source, adopt
 from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
 from paceline.server.follow import follow
@@ -20,7 +22,7 @@ from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
 from paceline.server.shadow import Shadow
-from paceline.server.shards import Sizes
+from paceline.server.shards import Sizes, Span
 from paceline.server.tally import Tally
 from paceline.transport.control import Control
 from paceline.transport.memory import FLOAT_BYTES
@@ -46,7 +48,7 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
     """
     tally = Tally()
     desk = _desk(assignment, fds, control, tally)
-    shadow = Shadow(desk, assignment["workers"])
+    shadow = Shadow(desk, assignment["room"])
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()
@@ -77,14 +79,19 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
 
 
 def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tally: Tally) -> Desk:
-    size, workers = assignment["stop"] - assignment["start"], assignment["workers"]
+    spans = [(start, stop) for start, stop in assignment["spans"]]
+    first, size, workers = spans[0][0], spans[-1][1] - spans[0][0], assignment["workers"]
     hyper = Hyper.of(assignment["hyper"])
-    layers = Layers(tuple(assignment["layers"]), assignment["start"])
+    layers = Layers(tuple(assignment["layers"]), first)
     kept = None
     if "kept" in fds:
-        states = STATES[assignment["rule"]]
-        sizes = Sizes.of(size, assignment["block"], states, workers)
-        kept = Kept.within(fds["kept"], fds["marks"], sizes)
+        kept = _kept(assignment, spans, fds["kept"], fds["marks"])
+        sources = []
+        for number, told in enumerate(assignment.get("sources", ())):
+            held = [(start, stop) for start, stop in told]
+            left = fds[f"kept-{number}"], fds[f"marks-{number}"]
+            sources.append(Source(held, _kept(assignment, held, *left)))
+        adopt(kept, spans, assignment["room"], sources)
 
     def tell(kind: str, number: int, life: int) -> None:
         control.send(kind, number=number, life=life)
@@ -102,13 +109,20 @@ def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tal
         ),
         lambda count: make_rule(assignment["rule"], count, hyper, layers=layers),
         tally,
-        block=assignment["block"],
         codec=None if assignment["codec"] == "none" else make_codec(assignment["codec"]),
         damp=assignment["damp_stale"],
         kept=kept,
         tell=tell if assignment["replicas"] else None,
         lease=assignment["lease"],
+        room=assignment["room"],
+        spans=[slice(start - first, stop - first) for start, stop in spans],
     )
+
+
+def _kept(assignment: dict[str, Any], spans: Sequence[Span], floats: int, words: int) -> Kept:
+    """The memory of a server with these blocks."""
+    size, states = spans[-1][1] - spans[0][0], STATES[assignment["rule"]]
+    return Kept.within(floats, words, Sizes.cut(size, len(spans), states, assignment["room"]))
 
 
 def _serve(
@@ -169,7 +183,7 @@ def _done(
 ) -> None:
     control.send(
         "done",
-        holds=(assignment["stop"] - assignment["start"]) * FLOAT_BYTES,
+        holds=(assignment["spans"][-1][1] - assignment["spans"][0][0]) * FLOAT_BYTES,
         applied=applied,
         sent=tally.sent,
         received=tally.received,

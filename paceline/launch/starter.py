@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,19 @@ from paceline.exchange.layout import layout
 from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
 from paceline.launch.nursery import Nursery
-from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
+from paceline.launch.placement import (
+    Place,
+    place_evaluator,
+    place_server,
+    place_worker,
+    room_for,
+)
 from paceline.launch.policy import keeps_memory
+from paceline.launch.resolve import check_memory
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
 from paceline.server.catalog import LAYERWISE, STATES
-from paceline.server.shards import BLOCK, Sizes, cut
+from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
@@ -55,8 +63,11 @@ class Starter:
         self._identity: Identity | None = None
         self._segments = Segments()
         self.burying = Burying(self._segments)
-        self._shards: list[tuple[int, int]] = []
+        self._cut: Cut = []  # by server, its blocks
+        self._cuts = 0  # how often they were cut anew
+        self._before: Cut = []  # the cut before, as long as servers take over from it
         self._lent: list[str] = []  # segments that workers are handed
+        self.room = 1  # how many workers there may be at most
 
     def workers(self, spec: RunSpec, work: Work) -> None:
         """The workers, and the evaluator if there is to be one."""
@@ -69,6 +80,7 @@ class Starter:
             self._segments.write("task", work.task)
             names.append("task")
         self._lent = names
+        self.burying.room = self.room = room_for(spec.workers, len(self._cores))
         for index in range(spec.workers):
             self.worker(spec, work, index)
         if spec.evaluator:
@@ -79,8 +91,8 @@ class Starter:
         fds = {name: self._segments.fd(name) for name in lent}
         self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()}, life)
 
-    def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
-        """One worker; `spec` is the one that was asked for."""
+    def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0, born: int = 0) -> None:
+        """One worker; `spec` is the one that was asked for, `born` its first life since it came."""
         place = place_worker(index, spec.workers, spec.threads, self._cores)
         fds = {name: self._segments.fd(name) for name in self._lent}
         if index == 0 and work.echo is not None:
@@ -89,43 +101,88 @@ class Starter:
         if work.script is not None:
             more |= {"kind": "script", "script": str(work.script), "arguments": work.arguments}
         self._fork("worker", index, place, fds, more, life)
+        self._crew.worker(index).born = born
 
     def servers(self, spec: RunSpec, facts: Facts) -> None:
         """The servers over TCP; over shared memory they live inside the workers."""
         if not spec.kind.transports:
             return
-        self._shards = cut(facts.parameters, spec.servers or spec.workers)
+        shards = cut(facts.parameters, spec.servers or spec.workers)
+        self._cut = in_blocks(shards, self._block(spec, facts))
         if spec.transport == "shm":
-            need = layout(spec, facts.parameters, len(self._shards), len(facts.layers))
-            self._segments.size(need, facts.parameters)
-            self._crew.shards = len(self._shards) if spec.kind.served else 0
+            sizes = spec, facts.parameters, len(shards), len(facts.layers)
+            check_memory(layout(*sizes).copies * facts.parameters)
+            self._segments.size(layout(*sizes, self.room), facts.parameters)
+            self._crew.shards = len(shards) if spec.kind.served else 0
+            self._crew.hosts = spec.workers
         if spec.transport == "shm" or not spec.kind.served:
             return
         if spec.tls:
             self._identity = new_identity()
-        for index in range(len(self._shards)):
+        for index in range(len(shards)):
             self.server(spec, facts, index, _address(spec, index))
 
-    def server(self, spec: RunSpec, facts: Facts, index: int, address: str, life: int = 0) -> None:
+    def server(
+        self,
+        spec: RunSpec,
+        facts: Facts,
+        index: int,
+        address: str,
+        life: int = 0,
+        born: int = 0,
+    ) -> None:
         """One server; in a later life it takes over what the one before has left."""
         more = self._serving(spec, facts, index) | self.standing() | {"address": address}
         fds: dict[str, int] = {}
         if keeps_memory(spec):
-            sizes = Sizes.of(
-                more["stop"] - more["start"],
-                more["block"],
-                STATES[spec.optimizer or "sgd"],
-                spec.workers,
-            )
-            fds = self._segments.keep(index, sizes)
+            fds = self._kept(spec, self._cuts, index, self._cut[index])
+            more["sources"] = self._sources(spec, index, fds)
         self._fork("server", index, place_server(), fds, more, life)
-        if life:  # it will be where it was: workers may be told before it is up
+        self._crew[f"server-{index}"].born = born
+        if life > born:  # it will be where it was: workers may be told before it is up
             self._crew[f"server-{index}"].address = address
+
+    def _kept(self, spec: RunSpec, cuts: int, index: int, spans: Sequence[Span]) -> dict[str, int]:
+        """The memory of a server of some cut."""
+        size, states = spans[-1][1] - spans[0][0], STATES[spec.optimizer or "sgd"]
+        sizes = Sizes.cut(size, len(spans), states, self.room)
+        return self._segments.keep(f"{cuts}-{index}", sizes)
+
+    def _sources(self, spec: RunSpec, index: int, fds: dict[str, int]) -> list[Sequence[Span]]:
+        """Blocks of former servers that this one takes over from; their memory goes to `fds`."""
+        first, last = self._cut[index][0][0], self._cut[index][-1][1]
+        found: list[Sequence[Span]] = []
+        for number, spans in enumerate(self._before):
+            if spans[0][0] < last and first < spans[-1][1]:
+                left = self._kept(spec, self._cuts - 1, number, spans)
+                fds |= {f"{name}-{len(found)}": fd for name, fd in left.items()}
+                found.append(spans)
+        return found
+
+    def recut(self, spec: RunSpec, servers: int) -> None:
+        """From now on so many servers have the parameters; none of them is started yet."""
+        plain = spec.codec == "none"  # what is coded cannot be split any more
+        self._before, self._cut = self._cut, recut(self._cut, servers, split=plain)
+        self._cuts += 1
+
+    def recut_done(self) -> None:
+        """All have taken over what they hold now."""
+        self._before = []
+        self._segments.drop(f"{self._cuts - 1}-")
+
+    @property
+    def cut(self) -> Cut:
+        """By server, its blocks."""
+        return self._cut
+
+    def address(self, spec: RunSpec, index: int) -> str:
+        """Where a server is to listen."""
+        return _address(spec, index)
 
     def standbys(self, spec: RunSpec, facts: Facts) -> None:
         """One for each server that is up, if there are to be any."""
         for server in self._crew.servers() if spec.replicas else ():
-            address = _address(spec, len(self._shards) + server.index)
+            address = _address(spec, len(self._cut) + server.index)
             self.standby(spec, facts, server, address)
 
     def standby(
@@ -139,7 +196,7 @@ class Starter:
 
     def standing(self) -> dict[str, Any]:
         """How things stand with the workers, for whoever begins to serve."""
-        workers = self._crew.workers()
+        workers = self._crew.everybody()
         return {
             "lives": [m.life for m in workers],
             "left": [m.index for m in workers if m.reached("trained")],
@@ -147,12 +204,11 @@ class Starter:
 
     def _serving(self, spec: RunSpec, facts: Facts, index: int) -> dict[str, Any]:
         """What a server and its standby both need to know."""
-        start, stop = self._shards[index]
         return {
             "identity": asdict(self._identity) if self._identity else None,
-            "start": start,
-            "stop": stop,
+            "spans": self._cut[index],
             "workers": spec.workers,
+            "room": self.room,
             "gate": spec.kind.gate,
             "bound": spec.bound or 0,
             "backup": spec.backup,
@@ -161,7 +217,6 @@ class Starter:
             "damp_stale": spec.damp_stale,
             "codec": spec.codec,
             "rule": spec.optimizer,
-            "block": self._block(spec, facts),
             "layers": facts.layers if spec.optimizer in LAYERWISE else (),
             "hyper": _hyper(spec, facts),
             "replicas": spec.replicas,
@@ -173,13 +228,14 @@ class Starter:
     ) -> None:
         """Tell a worker the spec as resolved, where the others are, and what to go on from."""
         meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
-        alone = spec.workers <= len(self._cores)
+        alone = max(spec.workers, len(self._crew.workers())) <= len(self._cores)
         member.control.send(
             "roster",
             spec=spec.model_dump(),
-            shards=self._shards,
+            room=self.room,
+            leads=member.role == self._crew.leader,
+            spans=self._cut,
             addresses=[m.address for m in self._crew.servers()],
-            block=self._block(spec, facts),
             secret=self._secret.hex(),
             certificate=self._identity.certificate if self._identity else "",
             meeting=meeting,

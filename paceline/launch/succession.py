@@ -33,9 +33,9 @@ class Succession:
             case "alone":
                 self._on_alone(member, message["number"], message["life"])
             case "absent":
-                self._on_absent(member, self._crew.workers()[message["worker"]])
+                self._on_absent(member, self._crew.worker(message["worker"]))
             case "present":
-                self._on_present(member, self._crew.workers()[message["worker"]])
+                self._on_present(member, self._crew.worker(message["worker"]))
             case _:
                 return False
         return True

@@ -22,9 +22,11 @@ from paceline.launch.crew import Crew, Member
 from paceline.launch.harm import Harm
 from paceline.launch.keeping import GoingOn, Keeping
 from paceline.launch.leases import LeaseBook
+from paceline.launch.leasing import Leasing
 from paceline.launch.nursery import Nursery
 from paceline.launch.policy import Answer, Policy, lost_with
 from paceline.launch.regrouping import Regrouping
+from paceline.launch.resizing import Resizing
 from paceline.launch.resolve import resolve
 from paceline.launch.scores import ScoreBook
 from paceline.launch.starter import Starter, Work
@@ -35,6 +37,7 @@ from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
+from paceline.store.requests import Requests
 from paceline.transport.control import Message
 from paceline.types import Event, Facts, Observer, Progress, record
 from paceline.worker.recipe import Recipe
@@ -72,9 +75,20 @@ class Supervisor:
             folder.checkpoints(), folder.id, self._crew, self._clock, self._tell
         )
         self._regrouping = Regrouping(self._crew, self._tell)
+        self._leasing = Leasing(self._crew)
+        self._resizing = Resizing(
+            Requests(folder.path),
+            self._crew,
+            self._starter,
+            self._regrouping,
+            self._leasing,
+            self._keeping,
+            stopping,
+            self._clock,
+            self._tell,
+        )
         self._sampler = Sampler(self._clock)
         self._scores = ScoreBook()
-        self._leases: LeaseBook | None = None
         self._selector = selectors.DefaultSelector()
         self._heard: set[tuple[str, int]] = set()  # roles, and lives of theirs, listened to
         self._policy = Policy(spec.max_restarts, own_loop=work.script is not None)
@@ -83,12 +97,12 @@ class Supervisor:
         self._harm = Harm(faults, self._crew, folder.path, self._tell)
         self._asked = spec
         self._facts: Facts | None = None
-        self._parting = False
+        self._places: dict[str, int] = {}  # of the workers that part, among them
         self._state = "starting"
         self._next_sample = 0.0
         self._stopping = stopping
         self._told_to_stop = False
-        self._snapshot_wanted = False  # by the evaluator, from worker-0
+        self._snapshot_wanted = False  # by the evaluator, from the worker that leads
 
     def run(self) -> str:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
@@ -130,11 +144,14 @@ class Supervisor:
         own_loop = self._work.script is not None
         self._keeping.start(spec, facts.parameters, own_loop=own_loop)
         self._regrouping.start(spec, own_loop)
+        self._resizing.start(self._asked, spec, facts, self._work)
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
-        self._parting = True
-        self._say(crew.workers(), "part")
+        self._resizing.end("the run came to its end")
+        self._places = {m.role: place for place, m in enumerate(crew.workers())}
+        for worker in crew.workers():
+            self._part(worker)
         self._until(crew.workers, "done", stoppable=False)
         self._regrouping.end()
         self._succession.ending = True
@@ -149,9 +166,8 @@ class Supervisor:
         self._folder.write_resolved(spec, facts[0], self._clock.t0, recipe)
         if spec.kind.samples == "leases" and not own_loop:
             batches = spec.steps * spec.workers if spec.steps else None
-            self._leases = LeaseBook(
-                facts[0].samples, spec.step_samples, spec.workers, spec.epochs, batches
-            )
+            of = facts[0].samples, spec.step_samples, spec.workers
+            self._leasing.start(LeaseBook(*of, spec.epochs, batches))
         return spec, facts[0]
 
     # Hearing.
@@ -178,11 +194,13 @@ class Supervisor:
             self._hear_nursery(report)
         self._harm.turn()
         if self._stopping.asked and not self._told_to_stop:
-            self._told_to_stop = True
+            self._stop_leasing()
             self._tell("supervisor", "stopping", "asked to stop; workers finish their step")
             self._keeping.at_stop()
             self._say(self._crew.workers(), "stop")
         self._regrouping.turn()
+        self._resizing.turn()
+        self._leasing.turn()
         self._starter.burying.turn()
         self._keeping.turn()
         if self._clock.now() >= self._next_sample:
@@ -214,7 +232,7 @@ class Supervisor:
 
     def _hear(self, member: Member) -> None:
         for message in member.control.poll():
-            if not self._succession.hear(member, message):
+            if not (self._succession.hear(member, message) or self._resizing.hear(member, message)):
                 self._on(member, message)
         if member.control.ended:
             self._forget(member)
@@ -233,7 +251,7 @@ class Supervisor:
             case "score":
                 self._on_score(member, message)
             case "lease":
-                self._on_lease(member, message["done"])
+                self._leasing.ask(member, message["done"])
             case "snapshot":
                 self._on_snapshot(member, message)
             case "kept" | "unkept":
@@ -264,26 +282,18 @@ class Supervisor:
         self._regrouping.rests(member)
         # The server that it told so itself may be gone since.
         self._say(self._crew.servers(), "left", worker=member.index)
-        if self._parting:  # it was started again meanwhile
-            member.control.send("part")
+        if self._places:  # it was started again meanwhile
+            self._part(member)
+
+    def _part(self, member: Member) -> None:
+        place, of = self._places[member.role], len(self._places)
+        member.control.send("part", place=place, of=of)
 
     def _on_snapshot(self, member: Member, message: Message) -> None:
-        """The evaluator's wish goes to worker-0, its answer comes back the same way."""
+        """The evaluator's wish goes to the worker that leads, its answer comes back that way."""
         self._snapshot_wanted = member.kind == "evaluator"
-        other = "worker-0" if self._snapshot_wanted else "evaluator"
+        other = self._crew.leader if self._snapshot_wanted else "evaluator"
         self._say([self._crew[other]], "snapshot", **message)
-
-    def _on_lease(self, member: Member, done: int) -> None:
-        lease = None
-        if self._leases is not None and not self._told_to_stop:
-            if member.leasing:
-                self._leases.confirm(member.index, done)
-            else:
-                self._leases.again(member.index, done)
-            lease = self._leases.take(member.index)
-        member.leasing = True
-        epoch, start, stop = lease or (None, 0, 0)
-        member.control.send("lease", epoch=epoch, start=start, stop=stop)
 
     def _on_score(self, member: Member, message: Message) -> None:
         score = self._scores.add(member.role, message)
@@ -295,9 +305,13 @@ class Supervisor:
         if target is None or accuracy is None or score.final or self._told_to_stop:
             return
         if accuracy >= target:
-            self._told_to_stop = True
+            self._stop_leasing()
             self._tell(member.role, "target", f"accuracy {accuracy:.4f} reached {target}")
             self._say(self._crew.workers(), "stop")
+
+    def _stop_leasing(self) -> None:
+        self._told_to_stop = True
+        self._leasing.stop()
 
     # Telling.
 
@@ -383,17 +397,19 @@ class Supervisor:
         if self._succession.ending and member.kind in ("server", "standby"):
             member.state = "done"  # nobody needs it any more
             return True
-        if member.kind == "evaluator" and self._parting and member.killed:
+        if member.kind == "evaluator" and self._places and member.killed:
             self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
             member.state = "done"
             return True
         answer = self._policy.on_loss(self._spec, member, self._crew)
+        if self._resizing.does_without(member, answer):
+            return True
         if answer is Answer.GIVE_UP:
             return False
         if member.kind == "worker" and not self._starter.burying.lost(self._spec, member):
             how = f"{member.end_in_words()}, and no other worker had the parameters; {AGAIN}."
             raise self._death(member, how)
-        again = f"started again ({member.life + 1} of {self._spec.max_restarts})"
+        again = f"started again ({member.restarts + 1} of {self._spec.max_restarts})"
         if answer is Answer.PROMOTE:
             again = "its standby takes its place"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
@@ -405,15 +421,17 @@ class Supervisor:
         elif member.kind == "standby":
             self._succession.again(self._spec, self._facts, member)
         elif member.kind == "server":
-            self._starter.server(
-                self._spec, self._facts, member.index, member.address, member.life + 1
-            )
+            where = member.address or self._starter.address(self._spec, member.index)
+            lives = member.life + 1, member.born
+            self._starter.server(self._spec, self._facts, member.index, where, *lives)
         elif member.kind == "evaluator":
             self._starter.evaluator(self._asked, member.life + 1)
         else:
             self._say(self._crew.servers(), "lost", worker=member.index, life=member.life)
             self._keeping.lost(member)
-            self._starter.worker(self._asked, self._work, member.index, member.life + 1)
+            life = member.life + 1
+            self._starter.worker(self._asked, self._work, member.index, life, member.born)
+            self._crew[member.role].leaving = member.leaving
         return True
 
     def _welcome(self, member: Member) -> None:
@@ -424,13 +442,14 @@ class Supervisor:
             self._harm.brief(member)
             self._starter.roster(self._spec, self._facts, member, self._source(member))
             self._keeping.welcome(member)
+            self._resizing.welcome(member)
             if self._told_to_stop:
                 self._say([member], "stop")
-            if self._snapshot_wanted and member.role == "worker-0":
+            if self._snapshot_wanted and member.role == self._crew.leader:
                 self._say([member], "snapshot")
         elif member.kind == "server":
             self._harm.brief(member)
-        if member.kind != "standby":  # told when it is in step
+        if member.kind != "standby" and member.restarts:  # those are told when they take part
             self._tell(member.role, "back", "up again")
 
     def _source(self, member: Member) -> dict[str, Any] | None:
@@ -439,7 +458,11 @@ class Supervisor:
             return self._keeping.source(member.role)
         if member.life or self._going_on is None:
             return None
-        return self._keeping.part(self._going_on.checkpoint, member.role)
+        kept = self._going_on.checkpoint
+        part = self._keeping.part(kept, member.role)
+        if part is None and not self._spec.kind.alone:  # fewer were there: all had the same
+            part = self._keeping.part(kept, kept.parts[0].role)
+        return part
 
     def _log_tail(self, member: Member) -> list[str]:
         try:
@@ -450,7 +473,7 @@ class Supervisor:
 
     def _end_all(self) -> None:
         """End every role that is left: ask, wait a little, then kill."""
-        for number, grace in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 5.0)):
+        for number, grace in ((signal.SIGHUP, GRACE), (signal.SIGKILL, 5.0)):
             deadline = time.monotonic() + grace
             asked: set[str] = set()
             while self._crew.left() and time.monotonic() < deadline:
@@ -472,6 +495,7 @@ class Supervisor:
         try:
             self._keeping.close()
             with contextlib.suppress(PacelineError):  # told already, where it matters
+                self._resizing.end("the run is over")
                 self._harm.close()
                 self._write_live()
             self._folder.close()

@@ -20,6 +20,7 @@ class Push(NamedTuple):
     lr: float
     round: int = 0  # the worker's own count, alike at all servers
     seconds: float = 0.0
+    last: bool = False  # the worker goes after this one
 
 
 class Decision(NamedTuple):

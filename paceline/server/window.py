@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.errors import WireError
@@ -49,9 +48,9 @@ class Window:
         damp: bool,
         marks: Marks | None = None,
         follower: Follower | None = None,
-        rows: Sequence[memoryview] = (),
+        room: int = 0,
     ) -> None:
-        """`rows` is where the workers' gradients lie, for a follower."""
+        """A follower is told of as many workers as there is `room` for."""
         self.index = index
         self.table = table
         self.gate = gate
@@ -59,7 +58,8 @@ class Window:
         self._damp = damp
         self._marks = marks
         self._follower = follower
-        self._rows = rows
+        self._rows: list[memoryview] = []  # where the workers' gradients lie
+        self._room = room
         self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
@@ -76,6 +76,12 @@ class Window:
         self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in note.pushes.items()}
         self.gate.resume(self.table.version, note.pushes, note.shares)
         self.ready = True
+
+    def seat(self, row: memoryview) -> None:
+        """One more worker, whose gradients lie there."""
+        self._rows.append(row)
+        if self._marks is not None:
+            self._marks.seat()
 
     def init(self, values: Tensor) -> None:
         """The first parameters are here. A second time, from another life, they change nothing."""
@@ -141,7 +147,8 @@ class Window:
         self._waiting[worker] = (connection, frame)
         if not known:
             name = worker, frame.sequence, frame.version
-            push = Push(*name, frame.weight, frame.lr, frame.begin, frame.seconds)
+            took = frame.begin, frame.seconds
+            push = Push(*name, frame.weight, frame.lr, *took, last=frame.end > 0)
             self._act(self.gate.push(push))
 
     def leave(self, worker: int) -> None:
@@ -193,9 +200,10 @@ class Window:
         follower.update(frame, *payload)
 
     def _note(self) -> bytes:
-        workers = range(len(self._rows))
+        workers = len(self._rows)
         pushes = {w: done.sequence for w, done in self._done.items()}
-        return Note(pushes, {w: self.gate.share(w) for w in workers}).pack(len(workers))
+        shares = {w: self.gate.share(w) for w in range(workers)}
+        return Note(pushes, shares).pack(workers, self._room)
 
     def base(self) -> tuple[Frame, bytes]:
         payload = b"".join((self._note(), *(part.numpy().tobytes() for part in self.table.held)))

@@ -29,7 +29,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 5
+PROTOCOL = 6
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 
@@ -54,7 +54,8 @@ class Frame(NamedTuple):
     `sequence` names a push; in a PULL it is how often the worker was started again, in an answer
     the last push of the worker's that was used. An answer's `begin` and `end` are the worker's
     share of the next round. Where rounds are each worker's own, `begin` is which one a push is of,
-    and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took.
+    and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took,
+    and its `end` is 1 if the worker goes after it.
     In a FOLLOW `sequence` is how often the standby was started again. An APPLY makes `version` of
     the one before it, at rate `lr`; without `weight` there is no gradient in it.
     """

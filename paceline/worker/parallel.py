@@ -122,7 +122,7 @@ class OwnLoop:
             exchange=self.exchange,
             harm=Harm(scene.control, Path(assignment["folder"])),
             steps=0,
-            at_epoch_end=lambda step, epoch: None,
+            at_epoch_end=lambda step, epoch, share: None,
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
         )

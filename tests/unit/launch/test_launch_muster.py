@@ -123,6 +123,47 @@ def test_it_is_lost_when_nobody_has_the_parameters() -> None:
     assert muster.plan() is None
 
 
+def test_a_member_that_is_to_leave_is_not_in_the_next_group() -> None:
+    muster = Muster(3, WHOLE)
+    muster.leave(1)
+    assert muster.calls() == [0, 1, 2]
+    for worker in range(3):
+        muster.parked(worker, parked(4, left=True))
+    plan = planned(muster)
+    assert plan.members == (0, 2)
+    assert [end - begin for begin, end in plan.shares] == [WHOLE // 2, WHOLE // 2]
+    assert muster.calls() == []
+
+
+def test_nobody_leaves_in_the_middle_of_a_round() -> None:
+    """It may be the only one that has got to the end of it."""
+    muster = Muster(3, WHOLE)
+    muster.leave(1)
+    muster.gone(2)
+    muster.calls()
+    muster.parked(0, parked(4))
+    muster.parked(1, parked(5))
+    plan = planned(muster)
+    assert (plan.members, plan.source, plan.version) == ((0, 1), 1, 5)
+    assert muster.calls() == [0, 1]
+    for worker in (0, 1):
+        muster.parked(worker, parked(6, generation=1, left=True))
+    assert planned(muster).members == (0,)
+
+
+def test_one_that_is_to_leave_stays_as_long_as_nobody_else_has_the_parameters() -> None:
+    muster = Muster(1, WHOLE)
+    muster.leave(0)
+    muster.parked(1, NEW)
+    assert muster.calls() == [0]
+    muster.parked(0, parked(4, left=True))
+    assert planned(muster).members == (0, 1)
+    assert muster.calls() == [0, 1]
+    for worker in (0, 1):
+        muster.parked(worker, parked(5, generation=1, left=True))
+    assert planned(muster).members == (1,)
+
+
 @dataclass
 class Life:
     version: int = 0
@@ -138,16 +179,24 @@ class World:
         self.muster = Muster(workers, WHOLE)
         self.lives = {worker: Life() for worker in range(workers)}
         self.called: set[int] = set()
+        self.leaving: set[int] = set()
 
     def kill(self, worker: int) -> None:
         if self.lives.pop(worker, None) is not None:
             self.called.discard(worker)
+            self.leaving.discard(worker)
             self.muster.gone(worker)
 
     def come_back(self, worker: int) -> None:
         if worker not in self.lives:
             self.lives[worker] = Life(NOTHING, NOTHING, waits=True)
             self.muster.parked(worker, NEW)
+
+    def leave(self, worker: int) -> None:
+        """Somebody is asked to go."""
+        if worker in self.lives and worker in self.muster.members:
+            self.leaving.add(worker)
+            self.muster.leave(worker)
 
     def take_round(self, finishers: set[int]) -> None:
         """All take a round, or as many as got to its end before somebody died in it."""
@@ -184,6 +233,7 @@ class World:
     def turn(self) -> None:
         before = self.muster.generation
         self.called |= set(self.muster.calls())
+        members = self.muster.members
         plan = self.muster.plan()
         if plan is None:
             assert self.muster.generation == before
@@ -198,6 +248,10 @@ class World:
             *(WHOLE * (r + 1) // len(there) - WHOLE * r // len(there) for r in range(len(there)))
         ]
         assert plan.over == any(life.rests for life in there.values())
+        for worker in members.difference(plan.members):
+            assert worker in self.leaving, "nobody else is left out"
+            self.leaving.discard(worker)
+            del self.lives[worker]
         self.size = len(there)
         for worker, life in there.items():
             life.version, life.generation, life.waits = plan.version, plan.generation, False
@@ -227,6 +281,7 @@ ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("kill"), WORKERS),
         st.tuples(st.just("come_back"), WORKERS),
+        st.tuples(st.just("leave"), WORKERS),
         st.tuples(st.just("take_round"), st.sets(WORKERS)),
         st.tuples(st.just("park"), WORKERS, st.booleans()),
         st.tuples(st.just("turn")),
