@@ -81,7 +81,13 @@ def resizes(runs: Path, *workers: int) -> Iterator[Resizes]:
 def trained(runs: Path, width: int, **how: Any) -> paceline.Run:
     rate = 0.05 if width == SMALL else 0.001
     task = Held(runs.parent / "go", width)
-    fields = {"steps": STEPS, "lr": rate, "optimizer": "momentum", "evaluate": "never", "seed": 3}
+    fields = {
+        "steps": STEPS if width < LARGER else STEPS // 2,
+        "lr": rate,
+        "optimizer": "momentum",
+        "evaluate": "never",
+        "seed": 3,
+    }
     return paceline.fit(task, out=runs, **(fields | how))
 
 
