@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
             exchange=exchange,
             harm=harm,
             steps=STEPS,
-            at_epoch_end=lambda step, epoch: None,
+            at_epoch_end=lambda step, epoch, share: None,
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
         )

@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from paceline.api import Run, fit, resume
+    from paceline.api import Run, fit, resume, scale
     from paceline.data.arrays import Arrays, FromTorch
     from paceline.data.base import Data
     from paceline.errors import PacelineError, RequestError, RunFailed, SpecError
@@ -31,6 +31,7 @@ _HOMES = {
     "fit": "paceline.api",
     "parallel": "paceline.worker.parallel",
     "resume": "paceline.api",
+    "scale": "paceline.api",
 }
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "fit",
     "parallel",
     "resume",
+    "scale",
 ]
 
 

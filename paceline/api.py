@@ -7,7 +7,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ import cloudpickle
 from paceline import env
 from paceline.data.open import preflight
 from paceline.errors import PacelineError, SpecError
+from paceline.launch.asking import ask
 from paceline.launch.nursery import Nursery
 from paceline.launch.resuming import prepare, take_up
 from paceline.launch.starter import Work
@@ -24,6 +25,7 @@ from paceline.launch.supervisor import Supervisor
 from paceline.report.summary import summarise
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
+from paceline.store.requests import Request
 from paceline.tasks.catalog import BUILT_IN, BY_VALUE, DEFAULT_DATA
 from paceline.types import Observer, Silent
 
@@ -166,6 +168,35 @@ def resume(
         finally:
             _record(folder)
     return Run(folder)
+
+
+def scale(
+    run: str | Path | Run,
+    *,
+    workers: int | None = None,
+    servers: int | None = None,
+    out: str | Path | None = None,
+    told: Callable[[str], None] | None = None,
+) -> tuple[str, ...]:
+    """Have a run that is under way, here or elsewhere, go on with so many workers, and over TCP
+    with so many servers.
+
+    `run` is as for `resume`. Returns what was done, in sentences, once it is; `told` hears what is
+    being waited for. A round's batch stays as large as it was, so the result does, too.
+    """
+    asked = {"--workers": workers, "--servers": servers}
+    faults = [
+        f"{flag} {count}: must be a whole number, at least 1."
+        for flag, count in asked.items()
+        if count is not None and not (isinstance(count, int) and count >= 1)
+    ]
+    if workers is None and servers is None:
+        faults = ["say how many there are to be: --workers N, or --servers M."]
+    if faults:
+        raise SpecError(faults)
+    root = Path(out) if out else env.runs_dir()
+    folder = run.folder if isinstance(run, Run) else RunFolder.find(root, str(run))
+    return ask(folder, Request(workers=workers, servers=servers), told or (lambda _: None))
 
 
 def _look_at_data(spec: RunSpec) -> None:

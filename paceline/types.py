@@ -110,11 +110,9 @@ class Plan:
     over: bool = False  # the last step is taken
 
     @classmethod
-    def first(cls, workers: int, meeting: str) -> Plan:
+    def first(cls, crew: tuple[int, ...], meeting: str) -> Plan:
         """How all begin."""
-        return cls(
-            generation=0, members=tuple(range(workers)), source=0, meeting=meeting, version=0
-        )
+        return cls(generation=0, members=crew, source=crew[0], meeting=meeting, version=0)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Plan:

@@ -18,6 +18,7 @@ from paceline.cli.reproduce import reproduce
 from paceline.cli.resume import resume
 from paceline.cli.run import run
 from paceline.cli.runs import runs
+from paceline.cli.scale import scale
 from paceline.cli.show import show
 from paceline.errors import UnknownName
 
@@ -45,7 +46,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, resume, runs, show, reproduce):
+for verb in (demo, run, resume, scale, runs, show, reproduce):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

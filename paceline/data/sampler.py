@@ -7,7 +7,7 @@ Either way every sample is taken once an epoch, uneven tails included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Lot(NamedTuple):
 
     `last` marks the worker's last step of the epoch, `seen` counts the samples of the run that
     come before the round, or where there are no rounds before this step's own. `round` counts
-    from 0, where there are rounds.
+    from 0, where there are rounds; `share` is (begin, end, of how many) of a whole batch.
     """
 
     rows: Rows
@@ -30,6 +30,7 @@ class Lot(NamedTuple):
     last: bool
     seen: int = 0
     round: int = 0
+    share: tuple[int, int, int] = (0, 1, 1)
 
 
 class Lease(NamedTuple):
@@ -107,15 +108,28 @@ class Slices(Iterator[Lot]):
             last=turn == self._rounds - 1,
             seen=epoch * self._order.samples + first,
             round=now,
+            share=(*self._share, self._whole),
         )
 
 
 def slices(
-    order: Order, batch: int, worker: int, workers: int, epochs: int | None, steps: int | None
+    order: Order,
+    batch: int,
+    worker: int,
+    workers: int,
+    epochs: int | None,
+    steps: int | None,
+    crew: Sequence[int] | None = None,
 ) -> Slices:
-    """The lots of one of several workers who all take `batch` samples a round."""
+    """The lots of one of several workers who all take `batch` samples a round.
+
+    If others share it now, that is the `crew`; one that comes later has none, until it is told its
+    share.
+    """
+    there = range(workers) if crew is None else crew
     whole = batch * workers
-    return Slices(order, whole, evenly(whole, workers)[worker], epochs, steps)
+    share = evenly(whole, len(there))[there.index(worker)] if worker in there else (0, 0)
+    return Slices(order, whole, share, epochs, steps)
 
 
 def leased(order: Order, batch: int, leases: Iterable[Lease]) -> Iterator[Lot]:

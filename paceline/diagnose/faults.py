@@ -5,6 +5,9 @@
 
 A role has recovered when it takes steps again; where workers go in rounds, when all of them do. A
 role that takes no steps, such as a server, has recovered when the workers do.
+
+Workers that come and go are told with the faults: one that comes is there with its first step, one
+that goes is done without when the others take steps again.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ class _Case:
 
 def faults(events: Iterable[Event], ends: Ends, *, in_rounds: bool) -> list[Fault]:
     """Every fault, in the order of their beginnings."""
+    events = list(events)
     cases: list[_Case] = []
     latest: dict[str, _Case] = {}
     for event in events:
@@ -69,9 +73,39 @@ def faults(events: Iterable[Event], ends: Ends, *, in_rounds: bool) -> list[Faul
                 elif what == "killed" and case.what != "killed":
                     case.what += ", then killed"
                 case.mark = max(case.mark, now) if case.mark < NEVER else now
-            case "back" | "thawed" if case is not None:
+            case "joining" | "left":
+                if event.kind == "left" and case is not None and case.what == "joined":
+                    case.what, case.mark = "could not join", NEVER
+                    continue
+                what = "joined" if event.kind == "joining" else "left"
+                latest[role] = _Case(now, role, what, now)
+                cases.append(latest[role])
+            case "back" | "thawed" | "joined" if case is not None:
                 case.up = now
-    return [_told(case, ends, in_rounds) for case in cases]
+    away = _away(events)
+    return [_told(case, _those_there(ends, away, case), in_rounds) for case in cases]
+
+
+def _away(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]:
+    """By worker that came later, or left: from when to when it was not there."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for event in events:
+        if event.kind == "left":
+            found.setdefault(event.role, []).append((event.time, NEVER))
+        elif event.kind == "joining":
+            spans = found.setdefault(event.role, [(0.0, NEVER)])
+            spans[-1] = spans[-1][0], event.time
+    return found
+
+
+def _those_there(ends: Ends, away: Mapping[str, list[tuple[float, float]]], case: _Case) -> Ends:
+    """Steps of the role itself, and of those who were there with it."""
+    return {
+        role: steps
+        for role, steps in ends.items()
+        if role == case.role
+        or not any(begin <= case.time < end for begin, end in away.get(role, ()))
+    }
 
 
 def _injected(event: Event, steps: bool) -> _Case:
@@ -104,8 +138,10 @@ def _told(case: _Case, ends: Ends, in_rounds: bool) -> Fault:
     if not own and case.up is not None:
         case.mark = max(case.mark, case.up)
     concerned = [case.role] if own and not in_rounds else list(ends)
+    if case.what in ("joined", "left"):
+        concerned = [role for role in ends if (role == case.role) == (case.what == "joined")]
     found = {role: _after(ends, role, case.mark) for role in concerned}
-    if own and found[case.role] == NEVER:  # nothing was left to do, or it never came back
+    if own and found.get(case.role) == NEVER:  # nothing was left to do, or it never came back
         found = {case.role: NEVER if case.up is None else case.up}
     over = max((end for end in found.values() if end < NEVER), default=case.up)
     return Fault(

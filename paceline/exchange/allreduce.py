@@ -24,7 +24,7 @@ from torch import Tensor
 
 from paceline.errors import PeerLost
 from paceline.exchange.balance import Balance, Pace
-from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
@@ -50,19 +50,20 @@ class AllReduce(Exchange):
         self._later: tuple[int, int] | None = None  # to be told with that of the next round
         self._fewer = False  # whether some are gone whose samples were counted on
         self._tries = 0
+        self._parted = False  # the others go on without this worker
 
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, layers=layers)
-        paces = 2 * post.workers if post.balance else 0
+        paces = 2 * post.room if post.balance else 0
         self._sum = torch.zeros(replica.size + ASKED + paces, device=replica.device)
         self._grad, self._asked = self._sum[: replica.size], self._sum[replica.size :][:ASKED]
         self._paces = self._sum[replica.size + ASKED :]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
-        self._meet(None if post.life else Plan.first(post.workers, post.meeting), left=True)
+        self._meet(None if post.life else Plan.first(post.crew, post.meeting), left=True)
         self.round = self.taken = self._version
         self.share = self._told()
 
@@ -79,14 +80,15 @@ class AllReduce(Exchange):
                     wait=waited,
                     version=self._version,
                     share=self._told(),
-                    stop=self.over,
-                    again=not done and not self.over,
+                    stop=self._ends,
+                    again=not done and not self._ends,
                 )
         reduced = time.perf_counter()
         self._version += 1
         self._apply(gradient.lr)
         updated = time.perf_counter()
         stopping, keeping, leaving = self._asked.tolist()
+        size = self._group.size if self._group is not None else 1
         share = self._shared_out()
         if leaving and not stopping:
             self._leave()
@@ -97,9 +99,13 @@ class AllReduce(Exchange):
             update=updated - reduced,
             version=self._version,
             share=self._told() or share,
-            stop=stopping > 0 or self.over,
-            keep=keeping == self._post.workers,
+            stop=stopping > 0 or self._ends,
+            keep=keeping == size,
         )
+
+    @property
+    def _ends(self) -> bool:
+        return self.over or self._parted
 
     def _reduce(
         self, gradient: Gradient, seconds: float, meanwhile: Callable[[], float]
@@ -156,6 +162,8 @@ class AllReduce(Exchange):
             if plan is None:
                 plan = self._plan(left)
             self._follow(plan)
+            if self._parted:
+                return
             try:
                 self._group = self._formed(plan)
                 self._take_from(plan.source, plan.version)
@@ -186,6 +194,9 @@ class AllReduce(Exchange):
         """Take note of a plan, whether its group will hold or not."""
         self.generation = plan.generation
         self.over = self.over or plan.over
+        if self._post.index not in plan.members:
+            self._parted = True
+            return
         if self._post.balance:
             self._balance = Balance(self._post.whole, plan.members)
         if not plan.shares:
@@ -235,25 +246,25 @@ class AllReduce(Exchange):
         after = self._balance.shares[mine]
         return after if after != before[mine] else None
 
-    def keep(self) -> dict[str, Tensor]:
-        """All have the same parameters and state: one of them keeps them."""
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """All have the same parameters and state: the first of them keeps them."""
         kept = {"version": torch.tensor(self._version)}
-        if self._post.index == 0:
+        if among.first:
             kept["parameters"] = self._replica.flat.detach().to("cpu", copy=True)
             kept["state"] = self._rule.state.to("cpu", copy=True)
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        """Worker-0's part has the parameters; until they are here, the others have nothing."""
+        """The first one's part has the parameters; until they are here, the others have nothing."""
         assert self._group is not None
-        self._version = NOTHING
-        if self._post.index == 0:
+        self._version, first = NOTHING, self._post.crew[0]
+        if self._post.first:
             self._replica.restore(kept["parameters"])
             self._rule.state.copy_(kept["state"])
             self._version = int(kept["version"])
         try:
-            if 0 in self._group.members:
-                self._take_from(0, int(kept["version"]))
+            if first in self._group.members:
+                self._take_from(first, int(kept["version"]))
                 return
         except PeerLost:
             if not self._can_meet():
@@ -268,6 +279,9 @@ class AllReduce(Exchange):
             return
         with torch.no_grad():
             self._rule.update(self._parts, lr, self._version)
+
+    def leave(self) -> None:
+        self._close()
 
     def close(self) -> None:
         self._close()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from paceline.server.rules import Hyper
-from paceline.server.shards import BLOCK
+from paceline.server.shards import BLOCK, Cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,8 +24,9 @@ class Gradient(NamedTuple):
 
     `weight` counts the samples behind them, `whole` those of the round over all workers, `lr` is
     the rate the recipe gives now, `stopping` says that this worker was asked to end, `keeping`
-    that it was asked for a checkpoint, and `leaving` to meet the others in a new group. `began` is
-    when there was a batch to compute them from.
+    that it was asked for a checkpoint, and `leaving` to meet the others in a new group. With
+    `parting` it goes after this step, while the others go on. `began` is when there was a batch to
+    compute them from.
     """
 
     weight: int
@@ -34,11 +35,27 @@ class Gradient(NamedTuple):
     stopping: bool
     keeping: bool = False
     leaving: bool = False
+    parting: bool = False
     began: float = 0.0
 
     def spent(self) -> float:
         """Seconds of computing until now, where it is known when that began."""
         return time.monotonic() - self.began if self.began else 0.0
+
+
+class Among(NamedTuple):
+    """Which of several workers this is: the first does for all what one is enough for."""
+
+    number: int
+    of: int
+
+    @property
+    def first(self) -> bool:
+        return self.number == 0
+
+    def mine(self, shards: int) -> range:
+        """Of so many shards, those that this one does it for."""
+        return range(self.number, shards, self.of)
 
 
 class Outcome(NamedTuple):
@@ -98,19 +115,29 @@ class Exchange:
     def finish(self) -> None:
         """No more steps from this worker: the others must not wait for it."""
 
+    def leave(self) -> None:
+        """As `finish`, of a worker that goes while the others go on: nothing follows."""
+        self.finish()
+
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
 
     def regroup(self) -> None:
         """After the last step: form another group with those who need the parameters."""
 
-    def keep(self) -> dict[str, Tensor]:
-        """Copies of all that a checkpoint needs of this worker's end, between two steps."""
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """Copies of all that a checkpoint needs of this worker's end, between two steps.
+
+        `among` is its place among those who keep: what is everybody's one of them keeps for all.
+        """
         raise NotImplementedError
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        """Once started, be as when this was kept. `round` and `taken` are those of then; whoever
-        knows better, by what servers have of this worker's pushes, sets them."""
+        """Once started, be as when this was kept, by whoever had this place in the crew.
+
+        `round` and `taken` are those of then; whoever knows better, by what servers have of this
+        worker's pushes, sets them.
+        """
         raise NotImplementedError
 
     def coding(self) -> dict[str, float] | None:
@@ -151,16 +178,19 @@ class Post:
     """Where one worker stands: everything a strategy needs to know to start."""
 
     index: int
-    workers: int
+    workers: int  # places that were taken at the start, or kept free
     rule: str
     hyper: Hyper
-    life: int = 0  # how often this worker was started again
+    room: int = 0  # how many workers there may ever be: at least as many as at the start
+    crew: tuple[int, ...] = ()  # who was there at the start: all, unless a run was taken up
+    life: int = 0  # not 0 if others were at it before: it was started again, or has come later
     secret: bytes = b""
     returns: bool = False  # servers that are gone may come back
     lease: float = 0.0  # seconds after which a silent role counts as gone
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame
+    held: Callable[[], Cut] | None = None  # by server, its blocks, where they may be cut anew
     addresses: tuple[str, ...] = ()  # where each server is reached; none where it is inside workers
     where: Callable[[], Sequence[str]] | None = None  # asks again, once one of them is gone
     # Tells the version that each has answered, once one of them is gone; nothing: all are back.
@@ -182,3 +212,21 @@ class Post:
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
     kernels: Kernels | None = None  # compiled loops, where they are worth it
     groups: Groups | None = None  # where to ask for a group; None: there is but the first
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "room", max(self.room, self.workers))
+        object.__setattr__(self, "crew", self.crew or tuple(range(self.workers)))
+
+    @property
+    def first(self) -> bool:
+        """Whether this worker does for those of the start what one is enough for."""
+        return self.index == self.crew[0]
+
+    def host(self, shard: int) -> int:
+        """The worker of the start that a shard is counted with."""
+        return self.crew[shard % len(self.crew)]
+
+    @property
+    def hosts(self) -> list[int]:
+        """The shards that are counted with this worker."""
+        return [shard for shard in range(len(self.shards)) if self.host(shard) == self.index]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paceline.server.shards import blocks
+from paceline.server.shards import Cut
 
 
 class Block(NamedTuple):
@@ -28,11 +28,20 @@ class Part(NamedTuple):
     inside: slice
 
 
-def all_blocks(shards: Sequence[tuple[int, int]], block: int) -> list[Block]:
+def all_blocks(cut: Cut) -> list[Block]:
     return [
-        Block(server, index, slice(start + span.start, start + span.stop))
-        for server, (start, stop) in enumerate(shards)
-        for index, span in enumerate(blocks(stop - start, block))
+        Block(server, number, slice(start, stop))
+        for server, spans in enumerate(cut)
+        for number, (start, stop) in enumerate(spans)
+    ]
+
+
+def parts_of(block: Block, others: Sequence[Block]) -> list[tuple[Block, slice]]:
+    """What became of a block when it was cut anew: others, each with the part of it that it is."""
+    return [
+        (other, slice(other.at.start - block.at.start, other.at.stop - block.at.start))
+        for other in others
+        if block.at.start <= other.at.start and other.at.stop <= block.at.stop
     ]
 
 

@@ -6,6 +6,8 @@ deserves. Whoever is let in learns what a sample cost each of them, and deals as
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from paceline.exchange.balance import Balance, Pace
 from paceline.exchange.muster import Turnout
 from paceline.server.shards import cut
@@ -14,19 +16,23 @@ Share = tuple[int, int]
 
 
 class Dealing:
-    """One worker's. `whole` is how many samples a round's batch has."""
+    """One worker's. `crew` is who was there at the start, `whole` how many samples a round's batch
+    has, and `room` how many workers there may be."""
 
-    def __init__(self, index: int, workers: int, whole: int, balance: bool) -> None:
+    def __init__(
+        self, index: int, crew: Sequence[int], whole: int, balance: bool, room: int
+    ) -> None:
         self._index = index
-        self._everybody = range(workers)
+        self._everybody = range(room)
         self._whole = whole
-        self._balance = Balance(whole, range(workers)) if balance else None
-        self._members = list(range(workers))
+        self._balance = Balance(whole, crew) if balance else None
+        self._members = list(crew)
         self._pushes: list[tuple[int, float]] = []  # of the last round
 
     def after(self, turnout: Turnout) -> Share | None:
-        """This worker's share after a round; None: as before."""
-        if self._balance is None and turnout.pushes is self._pushes and not turnout.invited:
+        """This worker's share after a round; None: as before, or none if it leaves."""
+        changed = turnout.invited or turnout.leaving
+        if self._balance is None and turnout.pushes is self._pushes and not changed:
             return None  # the same as in the round before, which a muster tells by the same list
         self._pushes = turnout.pushes
         members = turnout.members()
@@ -34,14 +40,14 @@ class Dealing:
             if members == self._members:
                 return None
             self._members = members
-            return self._even()
+            return self._even() if self._index in members else None
         before = self._balance.shares.get(self._index)
         paces = {
             worker: Pace(int(weight), seconds)
             for (worker, weight), seconds in zip(turnout.pushes, turnout.seconds, strict=True)
         }
         self._balance.after(paces, members, turnout.invited)
-        after = self._balance.shares[self._index]
+        after = self._balance.shares.get(self._index)
         return after if after != before else None
 
     def costs(self) -> list[float]:

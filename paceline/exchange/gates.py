@@ -30,6 +30,7 @@ class All:
     ) -> None:
         self.steady = backup == 0  # else the answer to a late worker may still be on its way
         self.ahead = inf if backup else 1
+        self._backup = backup
         self._enough = workers - backup
         self._whole = whole
         self._counting = set(range(workers))
@@ -72,15 +73,19 @@ class All:
     def _close(self) -> Decision:
         missing = self._counting - self._pushed.keys()
         waiting = [w for w, push in self._pushed.items() if push.version == self._round]
-        if not waiting or (missing and len(waiting) < self._enough):
+        if not waiting or (missing and not self._enough_of(waiting)):
             return WAIT
         # In the order of workers, so that the sum does not depend on who came first.
         pushes = tuple(self._pushed.pop(w) for w in sorted(waiting))
         self._round += 1
+        self._counting.difference_update(p.worker for p in pushes if p.last)
         self._share_out(pushes)
-        # Whoever is missing for good, or comes back only now, could not keep this round.
-        keep = len(pushes) >= self._enough and all(p.keep for p in pushes)
+        keep = all(p.keep for p in pushes)
         return Decision(pushes, tuple(p.worker for p in pushes), keep=keep)
+
+    def _enough_of(self, waiting: list[int]) -> bool:
+        """Whether a round closes with these, though some who count are missing."""
+        return self._backup > 0 and len(waiting) >= self._enough
 
 
 class AtOnce:

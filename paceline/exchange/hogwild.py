@@ -16,23 +16,24 @@ import torch
 from torch import Tensor
 
 from paceline.errors import RequestError
-from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
+from paceline.exchange.seats import Seats
 from paceline.server.rules import Layers, damped, make_rule
 from paceline.transport.board import Board
 
 
 class Hogwild(Exchange):
-    """The board has, a word each: ready; steps a worker. A rule's state is shared as well."""
+    """The board has: ready; a seat for the steps of each worker. A rule's state is shared too."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
         assert post.params is not None
         self._post = post
         self._flat = post.params[0]
-        self._taken = range(1, 1 + post.workers)
-        self._board = Board(post.board, self._taken.stop, post.spin)
+        self._board = Board(post.board, 1 + Seats.words(post.room), post.spin)
+        self._taken = Seats(self._board, 1, post.workers, post.room)
         self._seen = 0
 
     def start(self, replica: Replica) -> None:
@@ -45,17 +46,17 @@ class Hogwild(Exchange):
         layers = Layers(replica.layers)
         self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
         self._pieces = [(p, self._flat[p.at]) for p in replica.pieces(0, replica.size)]
-        if post.index == 0 and not self._board.words[0]:
+        if post.first and not self._board.words[0]:
             self._flat.copy_(replica.flat)
             self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters from worker-0")
+        self._board.wait(0, 1, "the first parameters")
         self.taken = self._board.words[self._taken[post.index]]
         replica.bind(self._flat)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         words, mine = self._board.words, self._taken[self._post.index]
-        version = sum(words[word] for word in self._taken)
+        version = sum(words[word] for word in self._taken.there())
         staleness = version - self._seen
         lr = damped(gradient.lr, staleness) if self._post.damp_stale else gradient.lr
         grads = self._replica.flat_gradients()
@@ -69,36 +70,37 @@ class Hogwild(Exchange):
         self._replica.clear()
         self.taken += 1
         words[mine] = self.taken
-        self._seen = sum(words[word] for word in self._taken)
+        self._seen = sum(words[word] for word in self._taken.there())
         return Outcome(
             update=time.perf_counter() - began,
             version=self._seen,
             staleness=staleness,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
             keep=gradient.keeping,
         )
 
-    def keep(self) -> dict[str, Tensor]:
-        """Worker-0 keeps what is everybody's, while the others go on changing it.
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """The first keeps what is everybody's, while the others go on changing it.
 
         Steps are counted first: those that count are in it whole, and of later ones, which are
         taken again, there may be some numbers.
         """
-        if self._post.index:
+        if not among.first:
             return {}
-        kept = {"taken": torch.tensor([self._board.words[word] for word in self._taken])}
+        taken = [self._board.words[word] for word in self._taken.there()]
+        kept = {"taken": torch.tensor(taken)}
         kept["parameters"] = self._flat.clone()
         if self._post.state is not None:
             kept["state"] = self._post.state.clone()
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        if self._post.index == 0:
+        if self._post.first:
             take(kept["parameters"], self._flat)
             if self._post.state is not None:
                 take(kept["state"], self._post.state)
-            for word, taken in zip(self._taken, kept["taken"].tolist(), strict=True):
-                self._board.words[word] = taken
-        put_back(self._board, self._post.workers)
+            for worker, taken in enumerate(kept["taken"].tolist()):
+                self._board.words[self._taken[worker]] = taken
+        put_back(self._board, len(self._post.crew))
         self.taken = self._board.words[self._taken[self._post.index]]
-        self._seen = sum(self._board.words[word] for word in self._taken)
+        self._seen = sum(self._board.words[word] for word in self._taken.there())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.exchange.muster import Muster
 from paceline.exchange.quorum import Quorum
+from paceline.exchange.seats import Seats
 from paceline.server.catalog import CHUNK, LAYERWISE, STATES
 from paceline.transport import memory
 
@@ -48,9 +49,9 @@ class SyncWords(NamedTuple):
     norms: range
 
     @classmethod
-    def of(cls, workers: int, shards: int, layers: int) -> SyncWords:
+    def of(cls, room: int, shards: int, layers: int) -> SyncWords:
         """`layers` is 0 unless the rule is layer-wise."""
-        first = ROLL + Muster.words(workers)
+        first = ROLL + Muster.words(room)
         applied, begun, measured = (
             range(first + n * shards, first + (n + 1) * shards) for n in range(3)
         )
@@ -63,14 +64,14 @@ class SyncWords(NamedTuple):
         return self.norms.stop
 
 
-def pushlog_words(shards: int, workers: int) -> int:
+def pushlog_words(shards: int, room: int) -> int:
     """Of the board: some a shard, two a worker and shard."""
-    return shards * (SHARD_WORDS + 2 * workers)
+    return shards * (SHARD_WORDS + 2 * room)
 
 
-def final_word(workers: int) -> int:
+def final_word(room: int) -> int:
     """The last on the board of a small model: of which round the final parameters are."""
-    return ROLL + Muster.words(workers)
+    return ROLL + Muster.words(room)
 
 
 def roll(spec: RunSpec) -> type[Muster | Quorum] | None:
@@ -95,37 +96,39 @@ def small(spec: RunSpec, size: int) -> bool:
 def in_a_group(spec: RunSpec) -> bool:
     """Whether the workers form a process group of torch's."""
     if spec.strategy == "local-sgd":
-        over_tcp = spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
-        return over_tcp and spec.workers > 1
-    return spec.strategy == "allreduce" and spec.workers > 1
+        return spec.transport == "tcp" or (spec.transport == "auto" and not memory.available())
+    return spec.strategy == "allreduce"
 
 
-def layout(spec: RunSpec, size: int, shards: int, layers: int) -> Layout:
-    """Only the board depends on `layers`, how many the model has, and only for layer-wise rules."""
+def layout(spec: RunSpec, size: int, shards: int, layers: int, room: int = 0) -> Layout:
+    """For `room` workers, or as many as the run begins with. What nobody touches costs nothing.
+
+    Only the board depends on `layers`, how many the model has, and only for layer-wise rules.
+    """
     rule = outer_rule(spec)
-    workers, state = spec.workers, STATES[rule]
+    room, state = max(room, spec.workers), STATES[rule]
     if spec.strategy == "hogwild":
         # Everything is everybody's.
-        return Layout(params=1, grads=0, state=state, board=1 + workers)
+        return Layout(params=1, grads=0, state=state, board=1 + Seats.words(room))
     if spec.kind.samples == "leases":
         # A place each; the state has one for even and one for odd versions.
         return Layout(
-            params=workers,
+            params=room,
             grads=0,
             state=2 * state,
-            board=1 + workers + pushlog_words(shards, workers),
+            board=1 + Seats.words(room) + pushlog_words(shards, room),
             journal=shards * 2 * min(CHUNK, size),
         )
     if spec.backup:
         # A place for even rounds and one for odd ones; whoever closes a round has the state.
-        board = ROLL + Quorum.words(workers)
-        return Layout(params=2, grads=workers, state=2 * state, board=board)
+        board = ROLL + Quorum.words(spec.workers)
+        return Layout(params=2, grads=spec.workers, state=2 * state, board=board)
     if small(spec, size):
         # A place to begin from and to end in, and one for whoever comes back, with the state; rows
         # for even and odd rounds.
-        board = final_word(workers) + 1
-        return Layout(params=2, grads=2 * workers, state=state, board=board)
+        board = final_word(room) + 1
+        return Layout(params=2, grads=2 * room, state=state, board=board)
     # One place for all, since nobody reads while it is written.
-    words = SyncWords.of(workers, shards, layers if rule in LAYERWISE else 0)
+    words = SyncWords.of(room, shards, layers if rule in LAYERWISE else 0)
     journal = shards * 2 * (1 + state) * min(CHUNK, size)
-    return Layout(params=1, grads=workers, state=state, board=words.total, journal=journal)
+    return Layout(params=1, grads=room, state=state, board=words.total, journal=journal)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
 from paceline.server.short import short_way
@@ -55,7 +55,7 @@ class Local(Exchange):
         self._replica.clear()
         return self._outcome(began, gradient)
 
-    def keep(self) -> dict[str, Tensor]:
+    def keep(self, among: Among) -> dict[str, Tensor]:
         parameters = self._replica.flat.detach().to("cpu", copy=True)
         return {"parameters": parameters, **self.keep_rule()}
 

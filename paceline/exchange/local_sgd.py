@@ -19,7 +19,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Exchange, Gradient, Outcome
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
 
@@ -110,13 +110,21 @@ class LocalSgd(Exchange):
         return outcome
 
     def finish(self) -> None:
-        if self._since:
-            self._average(NOTHING_ASKED, lambda: 0.0)
+        self._bring_in()
         self._outer.finish()
 
-    def keep(self) -> dict[str, Tensor]:
+    def leave(self) -> None:
+        self._bring_in()
+        self._outer.leave()
+
+    def _bring_in(self) -> None:
+        """What was done since the last averaging: after the last step all do this."""
+        if self._since:
+            self._average(NOTHING_ASKED, lambda: 0.0)
+
+    def keep(self, among: Among) -> dict[str, Tensor]:
         """Right after an averaging, when what is shared is all that a worker has of parameters."""
-        outer = {f"{OUTER}{name}": tensor for name, tensor in self._outer.keep().items()}
+        outer = {f"{OUTER}{name}": tensor for name, tensor in self._outer.keep(among).items()}
         return self._local.keep_rule() | outer
 
     def restore(self, kept: dict[str, Tensor]) -> None:

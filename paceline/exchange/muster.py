@@ -23,9 +23,10 @@ from typing import NamedTuple
 
 from paceline.transport.board import GONE, Board
 
-NAMED, TOLD, INVITED, RATE, SECONDS = range(5)  # of a worker in a round
-COLUMNS = 5
-ASKED, STOP, KEEP = 4, 1, 2  # told is weight · ASKED, and what was asked
+NAMED, TOLD, INVITED = range(3)  # of a worker in a round: words,
+RATE, SECONDS = range(2)  # and reals
+WORDS, REALS = 3, 2
+ASKED, STOP, KEEP, LEAVE = 8, 1, 2, 4  # told is weight · ASKED, and what was asked
 
 
 class Turnout(NamedTuple):
@@ -35,54 +36,77 @@ class Turnout(NamedTuple):
     seconds: Sequence[float]  # that each computed
     rate: float
     stop: bool  # one of them was asked to end
-    keep: bool  # everybody took part, and was asked for a checkpoint
+    keep: bool  # all of them were asked for a checkpoint
     invited: list[int]  # take part in the next round for the first time in this life
+    leaving: Sequence[int] = ()  # took part for the last time
 
     def members(self) -> list[int]:
         """Who shares the next round's batch."""
         took = [worker for worker, _ in self.pushes]
-        return sorted({*took, *self.invited}) if self.invited else took
+        if self.invited or self.leaving:
+            return sorted({*took}.difference(self.leaving) | {*self.invited})
+        return took
 
 
 class Muster:
-    """On the board it has from `first` on: arrived, asks, finished and cost a worker; given; and
-    for even and for odd rounds five columns of a word a worker.
+    """On the board it has from `first` on: arrived, asks, finished, cost a worker; given; how many
+    have come to the `workers` of the start; and for even and for odd rounds three words a worker,
+    then two reals a worker. There is `room` for more workers than there are, but nobody looks at
+    empty seats.
 
     A worker that has left or is buried has arrived at GONE. Even and odd rounds are apart because
     whoever is ahead writes one while others still read the other; nobody is two rounds ahead.
-    Columns are read whole, in one call, and a round like the one before is seen at one look: word
-    by word would be slow where a step is short.
+    What is told of a round is read whole, in one call, and a round like the one before is seen at
+    one look: word by word would be slow where a step is short.
     """
 
-    def __init__(self, board: Board, first: int, workers: int) -> None:
+    def __init__(self, board: Board, first: int, workers: int, room: int = 0) -> None:
         self._board = board
         self._words, self._reals = board.words, board.reals
         self._workers = workers
-        self._arrived = range(first, first + workers)
-        self._asks = range(self._arrived.stop, self._arrived.stop + workers)
-        self._finished = range(self._asks.stop, self._asks.stop + workers)
-        self._costs = range(self._finished.stop, self._finished.stop + workers)
+        self._room = room = max(room, workers)
+        self._first = first
+        self._costs = range(first + 3 * room, first + 4 * room)
         self._given = self._costs.stop
-        self._all_arrived = slice(self._arrived.start, self._arrived.stop)
-        self._all_asks = slice(self._asks.start, self._asks.stop)
-        begins = range(self._given + 1, first + self.words(workers), workers)
-        columns = [slice(begin, begin + workers) for begin in begins]
-        self._columns = columns[:COLUMNS], columns[COLUMNS:]
+        self._more = self._given + 1
+        begin, each = self._more + 1, (WORDS + REALS) * room
+        self._told_at = begin, begin + each  # in even and in odd rounds
         self._told: list[int] = []  # in the round that was looked at last, if all took part
         self._calm = Turnout([], [], 0.0, False, False, [])  # and what it came to
+        self._come = -1
+        self._look()
+
+    def _look(self) -> None:
+        """Take note of those who have come since. Whoever lets one in has seen it come, so all who
+        have waited for that one know of it."""
+        come = int(self._words[self._more])
+        if come == self._come:
+            return
+        self._come, self._count = come, self._workers + come
+        self._arrived, self._asks, self._finished = (
+            range(at, at + self._count) for at in range(self._first, self._costs.start, self._room)
+        )
+        self._all_arrived = slice(self._arrived.start, self._arrived.stop)
+        self._all_asks = slice(self._asks.start, self._asks.stop)
+        self._rows = [
+            (slice(at, at + WORDS * self._count), slice(reals, reals + REALS * self._count))
+            for at in self._told_at
+            for reals in [at + WORDS * self._room]
+        ]
 
     @staticmethod
-    def words(workers: int) -> int:
+    def words(room: int) -> int:
         """How many of the board it takes."""
-        return (4 + 2 * COLUMNS) * workers + 1
+        return (4 + 2 * (WORDS + REALS)) * room + 2
 
-    def _word(self, worker: int, now: int, column: int) -> int:
-        return int(self._columns[now % 2][column].start) + worker
+    def _word(self, worker: int, now: int, which: int) -> int:
+        return self._told_at[now % 2] + WORDS * worker + which
 
     # A round.
 
     def begin(self, now: int) -> None:
         """Let in those who ask, for the round after this one. Then the caller arrives in it."""
+        self._look()
         words = self._words
         if not any(words[self._all_asks].tolist()):
             return
@@ -101,13 +125,16 @@ class Muster:
         seconds: float = 0.0,
         stopping: bool = False,
         keeping: bool = False,
+        leaving: bool = False,
     ) -> None:
         """The worker's gradient is where others can read it."""
-        named, told, _, rates, spent = self._columns[now % 2]
-        self._words[told.start + worker] = weight * ASKED + stopping * STOP + keeping * KEEP
-        self._reals[rates.start + worker] = rate
-        self._reals[spent.start + worker] = seconds
-        self._words[named.start + worker] = now  # last: what is named is whole
+        at = self._word(worker, now, 0)
+        asked = stopping * STOP + keeping * KEEP + leaving * LEAVE
+        reals = self._rows[now % 2][1].start + REALS * worker
+        self._reals[reals + RATE] = rate
+        self._reals[reals + SECONDS] = seconds
+        self._words[at + TOLD] = weight * ASKED + asked
+        self._words[at + NAMED] = now  # last: what is named is whole
         self._board.post(self._arrived[worker], now)
 
     def complete(self, now: int) -> bool:
@@ -121,22 +148,23 @@ class Muster:
 
     def turnout(self, now: int) -> Turnout:
         """Of a round that is complete: the same for all who ask."""
-        count, reals = self._workers, self._reals
-        named, _, invited, rates, spent = self._columns[now % 2]
-        row = self._words[named.start : invited.stop].tolist()
-        seconds = reals[spent].tolist()
-        names, told, news = row[:count], row[count : 2 * count], row[2 * count :]
+        self._look()
+        count, (of, more) = self._count, self._rows[now % 2]
+        row, spent = self._words[of].tolist(), self._reals[more].tolist()
+        names, told, news = row[NAMED::WORDS], row[TOLD::WORDS], row[INVITED::WORDS]
+        seconds = spent[SECONDS::REALS]
         if told == self._told and names == [now] * count and now not in news:
-            pushes, _, _, stop, keep, _ = self._calm
-            return Turnout(pushes, seconds, reals[rates.start], stop, keep, [])
+            pushes, _, _, stop, keep, _, leaving = self._calm
+            return Turnout(pushes, seconds, spent[RATE], stop, keep, [], leaving)
         took = [worker for worker in range(count) if names[worker] == now]
         found = Turnout(
             pushes=[(worker, float(told[worker] // ASKED)) for worker in took],
             seconds=[seconds[worker] for worker in took],
-            rate=reals[rates.start + took[0]] if took else 0.0,
+            rate=spent[REALS * took[0] + RATE] if took else 0.0,
             stop=any(told[worker] & STOP for worker in took),
-            keep=len(took) == count and all(told[worker] & KEEP for worker in took),
+            keep=all(told[worker] & KEEP for worker in took),
             invited=[worker for worker in range(count) if news[worker] == now],
+            leaving=[worker for worker in took if told[worker] & LEAVE],
         )
         if len(took) == count:
             self._told, self._calm = told, found
@@ -157,7 +185,11 @@ class Muster:
         self._words[self._finished[worker]] = 1
         self._board.post(self._arrived[worker], GONE)
 
-    # Coming back.
+    def leave(self, worker: int) -> None:
+        """The worker goes, and the run goes on without it: that is no sign of the end."""
+        self._board.post(self._arrived[worker], GONE)
+
+    # Coming back, or for the first time while others are at it.
 
     def ask(self, worker: int) -> int | None:
         """Be let in: after which round; None if there is nothing left to take part in."""
@@ -167,6 +199,7 @@ class Muster:
             lambda: words[mine] != GONE or self.over(), f"anybody to let worker-{worker} in"
         )
         words[self._asks[worker]] = 0
+        self._look()
         return None if words[mine] == GONE else int(words[mine])
 
     def give(self, now: int, costs: list[float]) -> None:
@@ -183,7 +216,7 @@ class Muster:
         self.wait(now)
 
         def nobody() -> bool:
-            return not any(self.serves(other, now) for other in range(self._workers))
+            return not any(self.serves(other, now) for other in range(self._count))
 
         self._board.until(lambda: self.given(now) or nobody(), f"the parameters of round {now}")
         return self.given(now)  # whoever has left gave before
@@ -194,11 +227,20 @@ class Muster:
 
     def over(self) -> bool:
         """Whether nobody takes part any more, since some have finished."""
+        self._look()
         words = self._words
         gone = all(words[word] == GONE for word in self._arrived)
         return gone and any(words[word] for word in self._finished)
 
     # Of the supervisor.
+
+    def seat(self, worker: int) -> None:
+        """There is such a worker from now on. It takes part once it has asked."""
+        come = worker + 1 - self._workers
+        if come > self._words[self._more]:
+            self._words[self._first + worker] = GONE
+            self._board.post(self._more, come)
+            self._look()
 
     def bury(self, worker: int) -> None:
         """The worker is dead, and nobody waits for it. Twice is as good as once."""

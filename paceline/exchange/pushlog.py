@@ -71,17 +71,19 @@ class PushLog:
         words[at + COMMIT] = version << PLACE_BITS | worker
         self._count(shard, version, worker)
 
-    def keep(self, shard: int) -> list[int]:
-        """Of a shard that is settled, for a checkpoint: its version, and of each worker how many
-        pushes it has, and how many chunks of the next."""
-        own = [self._words[row[shard]] for rows in (self._counts, self._partial) for row in rows]
-        return [self.standing(shard)[0], *own]
+    def keep(self, shard: int, workers: int) -> list[int]:
+        """Of a shard that is settled, for a checkpoint: its version, and of each of so many workers
+        how many pushes it has, and how many chunks of the next."""
+        rows = (*self._counts[:workers], *self._partial[:workers])
+        return [self.standing(shard)[0], *(self._words[row[shard]] for row in rows)]
 
     def restore(self, shard: int, worker: int, kept: list[int]) -> None:
         """Have the version that was kept stand in the worker's place, before anybody pushes."""
         at, words, (version, *own) = self._shards[shard], self._words, kept
-        for row, value in zip((*self._counts, *self._partial), own, strict=True):
-            words[row[shard]] = value
+        half = len(own) // 2
+        for rows, values in ((self._counts, own[:half]), (self._partial, own[half:])):
+            for row, value in zip(rows, values, strict=False):  # more may have been there once
+                words[row[shard]] = value
         words[at + COUNTED] = version
         words[at + COMMIT] = version << PLACE_BITS | worker
 

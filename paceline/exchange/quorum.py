@@ -94,9 +94,10 @@ class Quorum:
         self._words[self._gone[worker]] = 0
 
     def go_on(self, now: int) -> None:
-        """From that round, with everybody, before anybody has begun."""
-        for word in self._counts[now % 2]:
-            self._words[word] = now
+        """From that round, with all who are there, before anybody has begun."""
+        for gone, word in zip(self._gone, self._counts[now % 2], strict=True):
+            if not self._words[gone]:
+                self._words[word] = now
         self._board.post(self.rounds, now)
 
     # Of the supervisor, who owns nothing.

@@ -9,21 +9,22 @@ second buffer while the first is still read. Small ones go whole, after backward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from paceline.errors import PeerLost, TaskError
-from paceline.exchange.base import Exchange, Gradient, Outcome, Post
-from paceline.exchange.blocks import Progress, all_blocks
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
+from paceline.exchange.blocks import Block, Progress, all_blocks, parts_of
 from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
+from paceline.server.shards import Cut, in_blocks
 from paceline.transport.courier import Answer, Courier, Direct, Mail
-from paceline.transport.frames import KEEP, STOP, Frame, Kind
-from paceline.transport.memory import raw
+from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
+from paceline.transport.memory import FLOAT_BYTES, raw
 from paceline.transport.sockets import Line
 
 LARGE = 1 << 20  # parameters from which on a courier pays
@@ -57,7 +58,8 @@ class Served(Exchange):
     def start(self, replica: Replica) -> None:
         post = self._post
         self._replica = replica
-        self._blocks = all_blocks(post.shards, post.block)
+        self._cut = post.held() if post.held is not None else in_blocks(post.shards, post.block)
+        self._blocks = all_blocks(self._cut)
         self._progress = Progress(replica.spans, self._blocks)
         self._versions = {(block.server, block.number): 0 for block in self._blocks}
         self._grad = torch.empty(replica.size)
@@ -75,7 +77,7 @@ class Served(Exchange):
             replica.on_gradient(self._made)
         self._connect(time.monotonic() + RETURNS_WITHIN)
         first = []
-        if post.index == 0:  # in a later life too: the first may have ended before this
+        if post.first:  # in a later life too: the first may have ended before this
             for block in self._blocks:
                 part = raw(here[block.at])
                 frame = Frame(Kind.INIT, 0, block=block.number, length=len(part))
@@ -83,13 +85,15 @@ class Served(Exchange):
         used = [answer.frame.sequence for answer in self._pull(first)]
         # A step that some blocks lack is taken again, unless its round is over by now: the blocks
         # that have it know it by its name.
-        self._sequence = self.taken = max(used) if self._in_rounds else min(used)
+        self._sequence = self.taken = min(used)
         self._own_round = self.share[0] if self.share else 0
         if self._in_rounds:  # otherwise versions count everybody's pushes, and say nothing of ours
             self.round = max(self._versions.values())
+            # In step with the others also by number, whichever rounds went without this worker.
+            self._sequence = self.taken = max(self.round, *used)
 
     def _views(self, place: Tensor) -> list[list[memoryview]]:
-        views: list[list[memoryview]] = [[] for _ in self._post.shards]
+        views: list[list[memoryview]] = [[] for _ in self._cut]
         for block in self._blocks:
             views[block.server].append(raw(place[block.at]))
         return views
@@ -124,6 +128,7 @@ class Served(Exchange):
             self._own_round = max(self._own_round, self.share[0])
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         told = [answer.frame.asked for answer in answers]
+        stop = any(a & STOP for a in told) if self._in_rounds else gradient.stopping
         return Outcome(
             exchange=time.perf_counter() - began - waited - elsewhere,
             wait=waited,
@@ -132,7 +137,7 @@ class Served(Exchange):
             dropped=2 * late > len(answers),
             skipped=max(0, self.round - behind - 1) if self._in_rounds else 0,
             share=self.share if self._in_rounds and self.share != before else None,
-            stop=any(a & STOP for a in told) if self._in_rounds else gradient.stopping,
+            stop=gradient.parting or stop,
             keep=all(a & KEEP for a in told) if self._in_rounds else gradient.keeping,
         )
 
@@ -140,6 +145,7 @@ class Served(Exchange):
         self._sequence += 1
         self._own_round += 1
         self._gradient = gradient
+        self._asked = STOP * gradient.stopping | KEEP * gradient.keeping | LEAVE * gradient.parting
         self._progress.begin()
         self._mail.begin(self._targets[-1])
 
@@ -186,7 +192,7 @@ class Served(Exchange):
             length=len(payload) if payload else 0,
             begin=self._own_round,
             seconds=gradient.spent(),
-            asked=STOP * gradient.stopping | KEEP * gradient.keeping,
+            asked=self._asked,
         )
         self._post_out((block.server, push, payload))
 
@@ -258,30 +264,56 @@ class Served(Exchange):
         """To all of them: what they know already they answer again and do not apply again."""
         post, before = self._post, (self.sent, self.received)
         self._lines = []
-        for server in range(len(post.shards)):
-            while True:
-                now = post.addresses if post.where is None else post.where()
-                try:
-                    line = Line.connect(
-                        now[server], f"server-{server}", post.secret, post.certificate, post.lease
-                    )
-                    break
-                except PeerLost:
-                    if not post.returns or time.monotonic() > deadline:
-                        raise
-                    time.sleep(AGAIN)
-            self._lines.append(line)
+        while len(self._lines) < len(self._cut):
+            if post.held is not None and (now := post.held()) != self._cut:
+                self._hang_up()
+                self._lines = []
+                self._recut(now)
+            try:
+                self._lines.append(self._line(len(self._lines)))
+            except PeerLost:
+                if not post.returns or time.monotonic() > deadline:
+                    raise
+                time.sleep(AGAIN)
         self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
 
+    def _line(self, server: int) -> Line:
+        post, name = self._post, f"server-{server}"
+        now = post.addresses if post.where is None else post.where()
+        if server >= len(now) or not now[server]:
+            raise PeerLost(f"{name} is not up yet.")
+        return Line.connect(now[server], name, post.secret, post.certificate, post.lease)
+
+    def _recut(self, cut: Cut) -> None:
+        """Other servers have the blocks now, or parts of them: address what was said to those."""
+        before, self._cut = self._blocks, cut
+        self._blocks = all_blocks(cut)
+        self._progress = Progress(self._replica.spans, self._blocks)
+        self._targets = [self._views(place) for place in self._places]
+        versions, self._versions = self._versions, {}
+        became = {(b.server, b.number): parts_of(b, self._blocks) for b in before}
+        for name, parts in became.items():
+            for block, _ in parts:
+                self._versions[block.server, block.number] = versions[name]
+        said, self._out = self._out, []
+        for server, frame, payload in said:
+            if frame.kind != Kind.PULL:
+                self._out += _split(frame, payload, became[server, frame.block])
+        pulls = [frame for _, frame, _ in said if frame.kind == Kind.PULL][:1]
+        self._out += [(server, frame, None) for frame in pulls for server in range(len(cut))]
+
     def _disconnect(self) -> None:
         self._mail.close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
         for line in self._lines:
             line.close()
 
     def _last_answered(self) -> list[int]:
         """Updates in what each server has told this worker, as its first block counts them."""
-        return [self._versions[server, 0] for server in range(len(self._post.shards))]
+        return [self._versions[server, 0] for server in range(len(self._cut))]
 
     def _tell_answered(self, versions: Sequence[int]) -> None:
         if self._post.answered is not None:
@@ -298,7 +330,7 @@ class Served(Exchange):
         self._pull()
         self._disconnect()
 
-    def keep(self) -> dict[str, Tensor]:
+    def keep(self, among: Among) -> dict[str, Tensor]:
         """Servers keep the parameters. What a codec owes is of this round, where there are any."""
         owed = self._feedback.owed if self._feedback is not None and self._in_rounds else None
         return {} if owed is None else {"owed": owed.clone()}
@@ -315,3 +347,15 @@ class Served(Exchange):
         if self._feedback is None:
             return None
         return {"ratio": self._feedback.ratio, "error": self._feedback.error}
+
+
+def _split(
+    frame: Frame, payload: memoryview | None, parts: list[tuple[Block, slice]]
+) -> Iterator[Letter]:
+    """What was said of a block, said of the parts that it has become."""
+    for block, at in parts:
+        rest = payload
+        if payload is not None and len(parts) > 1:  # plain floats: what is coded is not split
+            rest = payload[at.start * FLOAT_BYTES : at.stop * FLOAT_BYTES]
+        length = len(rest) if rest is not None else 0
+        yield block.server, frame._replace(block=block.number, length=length), rest

@@ -22,21 +22,22 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.buckets import Bucket, Grads, buckets
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
+from paceline.exchange.seats import Seats
 from paceline.server.rules import Layers, Part, damped, make_rule
 from paceline.server.short import short_way
 from paceline.transport.board import GONE, Board
 
-View = tuple[Bucket, list[Tensor]]  # a bucket, and what every worker's place has there
+View = tuple[Bucket, list[Tensor]]  # a bucket, and what the places seen so far have there
 
 
 class SharedAsync(Exchange):
-    """The board has, a word each: ready; rounds a worker; then what the log keeps."""
+    """The board has: ready; a seat for the rounds of each worker; then what the log keeps."""
 
     def __init__(self, post: Post) -> None:
         assert post.board is not None
@@ -45,11 +46,11 @@ class SharedAsync(Exchange):
         self._params = post.params
         assert post.journal is not None
         shards = len(post.shards)
-        self._rounds = range(1, 1 + post.workers)
-        need = self._rounds.stop + pushlog_words(shards, post.workers)
+        need = 1 + Seats.words(post.room) + pushlog_words(shards, post.room)
         self._board = Board(post.board, need, post.spin)
+        self._rounds = Seats(self._board, 1, post.workers, post.room)
         journal = post.journal.view(shards, 2, -1)
-        self._log = PushLog(self._board, self._rounds.stop, shards, post.workers, journal)
+        self._log = PushLog(self._board, self._rounds.stop, shards, post.room, journal)
         self._seen = [0] * shards
         # Whether the next push may be known, to some shards or in part, from before this life.
         self._again = post.life > 0
@@ -63,25 +64,40 @@ class SharedAsync(Exchange):
         state = self._states[0] if self._states is not None else None
         self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
-        self._views = [self._seen_by_all(replica, a, b) for a, b in post.shards]
+        fuse = not self._rule.layerwise  # such a rule has to see each layer by itself
+        self._views: list[list[View]] = [
+            [(bucket, []) for bucket in buckets(replica, a, b, fuse=fuse)] for a, b in post.shards
+        ]
+        self._places = 0  # that there are views of
+        self._see(max(post.workers, post.index + 1))
         self._short = [
             short_way(post.kernels, self._rule, b - a) if len(views) == 1 else None
             for (a, b), views in zip(post.shards, self._views, strict=True)
         ]
-        if post.index == 0 and not self._board.words[0]:
+        if post.first and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters from worker-0")
-        self._round = self._board.words[self._rounds[post.index]]
+        self._board.wait(0, 1, "the first parameters")
+        self._enter()
         self._pull()
         self.taken = self._log.pushes(post.index)
         if replica.device.type == "cpu":
             replica.bind(self._own)
 
-    def _seen_by_all(self, replica: Replica, start: int, stop: int) -> list[View]:
-        """Views are made once. A layer-wise rule has to see each layer by itself."""
-        found = buckets(replica, start, stop, fuse=not self._rule.layerwise)
-        return [(bucket, [place[bucket.at] for place in self._params]) for bucket in found]
+    def _see(self, places: int) -> None:
+        """Have views of so many workers' places. They are made once, of those that are there."""
+        for views in self._views:
+            for bucket, parts in views:
+                parts += [place[bucket.at] for place in self._params[self._places : places]]
+        self._places = places
+
+    def _enter(self) -> None:
+        """Count this worker's rounds from where they were, or from where the slowest is."""
+        words, mine = self._board.words, self._rounds[self._post.index]
+        if words[mine] == GONE:
+            others = [words[word] for word in self._rounds.there() if words[word] != GONE]
+            self._board.post(mine, min(others, default=0))
+        self._round = words[mine]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
@@ -115,7 +131,7 @@ class SharedAsync(Exchange):
             update=updated,
             version=max(self._seen),
             staleness=staleness,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
             keep=gradient.keeping,
         )
 
@@ -123,6 +139,8 @@ class SharedAsync(Exchange):
         """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
         log, mine = self._log, self._post.index
         version, current = log.settle(shard, self._restore)
+        if current >= self._places:
+            self._see(current + 1)
         staleness = version - self._seen[shard]
         had = 0
         if self._again:
@@ -185,6 +203,8 @@ class SharedAsync(Exchange):
 
     def _restore(self, shard: int, worker: int, chunk: int) -> Tensor:
         """A worker died over a chunk of its own; what it had changed before stands."""
+        if worker >= self._places:
+            self._see(worker + 1)
         bucket, places = self._views[shard][chunk]
         if self._states is not None:
             stands = self._log.standing(shard)[0] % 2
@@ -198,10 +218,10 @@ class SharedAsync(Exchange):
         self._round += 1
         board.post(self._rounds[self._post.index], self._round)
         least = self._round + 1 - self._post.bound
-        if all(words[word] >= least for word in self._rounds):
+        if all(words[word] >= least for word in self._rounds.there()):
             return 0.0
         elsewhere = meanwhile()
-        for worker, word in enumerate(self._rounds):
+        for worker, word in enumerate(self._rounds.there()):
             board.wait(word, least, f"worker-{worker} in round {least}")
         self._pull()  # what the others pushed meanwhile
         return elsewhere
@@ -226,15 +246,17 @@ class SharedAsync(Exchange):
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
 
-    def keep(self) -> dict[str, Tensor]:
-        """Of the shards counted here, each as it stands, with the names of the pushes in it: they
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """Of its part of the shards, each as it stands, with the names of the pushes in it: they
         need not be of one moment, and the others push meanwhile."""
         kept: dict[str, Tensor] = {}
-        for shard in self._counted_here():
+        for shard in among.mine(len(self._post.shards)):
             a, b = self._post.shards[shard]
             with self._board.owning(shard):
                 version, place = self._log.settle(shard, self._restore)
-                kept[f"log.{shard}"] = torch.tensor(self._log.keep(shard))
+                kept[f"log.{shard}"] = torch.tensor(
+                    self._log.keep(shard, len(self._rounds.there()))
+                )
                 kept[f"parameters.{shard}"] = self._params[place][a:b].clone()
                 if self._states is not None:
                     kept[f"state.{shard}"] = self._states[version % 2][:, a:b].clone()
@@ -242,28 +264,23 @@ class SharedAsync(Exchange):
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         """The shards counted here, in this worker's own place; then go on from everybody's."""
-        for shard in self._counted_here():
+        for shard in self._post.hosts:
             a, b = self._post.shards[shard]
             log = kept[f"log.{shard}"].tolist()
             take(kept[f"parameters.{shard}"], self._own[a:b])
             if self._states is not None:
                 take(kept[f"state.{shard}"], self._states[log[0] % 2][:, a:b])
             self._log.restore(shard, self._post.index, log)
-        put_back(self._board, self._post.workers)
+        put_back(self._board, len(self._post.crew))
         self._pull()
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
         self.taken = self._log.pushes(self._post.index)
         self._again = True
 
-    def _counted_here(self) -> list[int]:
-        """The shards that this worker keeps and tells of: one does it for each."""
-        mine, workers = self._post.index, self._post.workers
-        return [shard for shard in range(len(self._post.shards)) if shard % workers == mine]
-
     def hosted(self) -> list[Hosted]:
         found = []
-        for shard in self._counted_here():
+        for shard in self._post.hosts:
             a, b = self._post.shards[shard]
             version, size = self._log.standing(shard)[0], (b - a) * 4
             found.append(

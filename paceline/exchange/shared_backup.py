@@ -20,7 +20,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.layout import READY, ROLL
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.quorum import Quorum
@@ -53,10 +53,10 @@ class SharedBackup(Exchange):
         state = states[0] if states is not None else None
         rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._table = Table(self._params, self._grads, rule, states=states)
-        if post.index == 0 and not board.words[READY]:
+        if post.first and not board.words[READY]:
             self._params[0].copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters from worker-0")
+        board.wait(READY, 1, "the first parameters")
         if post.life:
             with board.owning(0):
                 self._quorum.join(post.index)
@@ -77,6 +77,8 @@ class SharedBackup(Exchange):
             late = quorum.open() != now
             if not late:
                 quorum.arrive(mine, gradient.weight, gradient.lr)
+                if gradient.parting:  # the next round is shared out without it
+                    quorum.finish(mine)
                 updated = self._close_round()
         elsewhere = 0.0
         asked = time.perf_counter()
@@ -96,7 +98,7 @@ class SharedBackup(Exchange):
             dropped=late,
             skipped=self._round - now - 1,
             share=self.share if self.share != before else None,
-            stop=gradient.stopping,
+            stop=gradient.stopping or gradient.parting,
             keep=gradient.keeping,
         )
 
@@ -150,9 +152,9 @@ class SharedBackup(Exchange):
     def close(self) -> None:
         self._take()
 
-    def keep(self) -> dict[str, Tensor]:
-        """Worker-0 keeps the newest round, which nobody closes meanwhile: all go on from there."""
-        if self._post.index:
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """The first keeps the newest round, which nobody closes meanwhile: all go on from there."""
+        if not among.first:
             return {}
         with self._board.owning(0):
             self._table.current = self._quorum.open() % 2
@@ -161,20 +163,20 @@ class SharedBackup(Exchange):
             return kept | {"parameters": params.clone(), "state": state.clone()}
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        if self._post.index == 0:
+        if self._post.first:
             now = int(kept["round"])
             self._table.current = now % 2
             for name, place in zip(("parameters", "state"), self._table.held, strict=True):
                 take(kept[name], place)
             self._quorum.go_on(now)
-        put_back(self._board, self._post.workers)
+        put_back(self._board, len(self._post.crew))
         self._take()
         self.round = self._round
         self.share = self._share()
 
     def hosted(self) -> list[Hosted]:
-        """One server, which is whoever closes a round; it is told of where worker-0 is."""
-        if self._post.index:
+        """One server, which is whoever closes a round; it is told of by the first worker."""
+        if not self._post.first:
             return []
         rounds, size = self._quorum.open(), self._table.size * 4
         return [

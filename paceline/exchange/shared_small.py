@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
 from paceline.exchange.muster import Muster
@@ -47,22 +47,22 @@ class SharedSmall(Exchange):
         assert post.grads is not None
         self._post = post
         self._shared, self._left = post.params
-        self._rows = post.grads.view(2, post.workers, -1)
+        self._rows = post.grads.view(2, post.room, -1)
         self._own = [rows[post.index] for rows in self._rows]
-        self._final = final_word(post.workers)
+        self._final = final_word(post.room)
         self._board = Board(post.board, self._final + 1, post.spin)
-        self._muster = Muster(self._board, ROLL, post.workers)
-        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
+        self._muster = Muster(self._board, ROLL, post.workers, post.room)
+        self._dealing = Dealing(post.index, post.crew, post.whole, post.balance, post.room)
         self._round = 0
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
         post, board = self._post, self._board
         self._replica = replica
-        if post.index == 0 and not board.words[READY]:
+        if post.first and not board.words[READY]:
             self._shared.copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters from worker-0")
+        board.wait(READY, 1, "the first parameters")
         replica.flat.copy_(self._shared)
         # Applied where the model reads them, or beside a GPU that gets a copy.
         self._flat = replica.flat.cpu()
@@ -109,6 +109,7 @@ class SharedSmall(Exchange):
             seconds=seconds,
             stopping=gradient.stopping,
             keeping=gradient.keeping,
+            leaving=gradient.parting,
         )
         elsewhere = 0.0
         asked = time.perf_counter()
@@ -134,7 +135,7 @@ class SharedSmall(Exchange):
             update=done - here,
             version=now,
             share=share,
-            stop=turnout.stop,
+            stop=turnout.stop or gradient.parting,
             keep=turnout.keep,
         )
 
@@ -152,7 +153,7 @@ class SharedSmall(Exchange):
                     self._post.state.copy_(self._rule.state)
                 self._muster.give(now, self._dealing.costs())
 
-    def keep(self) -> dict[str, Tensor]:
+    def keep(self, among: Among) -> dict[str, Tensor]:
         """Everybody's own: the model is small, and nobody has to hand it round."""
         return {
             "parameters": self._flat.detach().clone(),
@@ -173,6 +174,10 @@ class SharedSmall(Exchange):
                 self._board.words[self._final] = self._round
         self._muster.finish(self._post.index)
 
+    def leave(self) -> None:
+        """All others have what this one has."""
+        self._muster.leave(self._post.index)
+
     def close(self) -> None:
         self._replica.flat.copy_(self._shared)
 
@@ -187,6 +192,6 @@ class SharedSmall(Exchange):
                 received=(b - a) * 4 * self._post.workers * self._round,
                 update=self._update / len(self._post.shards),
             )
-            for index, (a, b) in enumerate(self._post.shards)
-            if index % self._post.workers == self._post.index
+            for index in self._post.hosts
+            for a, b in [self._post.shards[index]]
         ]

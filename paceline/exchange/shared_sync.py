@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.journal import Journal
 from paceline.exchange.layout import READY, ROLL, SyncWords
@@ -55,7 +55,7 @@ class SharedSync(Exchange):
         self._grads = post.grads
         self._grad = post.grads[post.index]
         self._layerwise = post.rule in LAYERWISE
-        self._dealing = Dealing(post.index, post.workers, post.whole, post.balance)
+        self._dealing = Dealing(post.index, post.crew, post.whole, post.balance, post.room)
         self._round = 0
         self._update = 0.0
         self._lent = False  # whether this life's gradient is read where backward left it
@@ -64,9 +64,9 @@ class SharedSync(Exchange):
         post = self._post
         self._replica = replica
         layers = len(replica.layers) if self._layerwise else 0
-        self._words = words = SyncWords.of(post.workers, len(post.shards), layers)
+        self._words = words = SyncWords.of(post.room, len(post.shards), layers)
         self._board = board = Board(self._fd, words.total, post.spin)
-        self._muster = Muster(board, ROLL, post.workers)
+        self._muster = Muster(board, ROLL, post.workers, post.room)
         self._squares = None  # [shards, 2, layers]
         if self._layerwise:
             norms = board.doubles(words.norms.start, len(words.norms))
@@ -85,10 +85,10 @@ class SharedSync(Exchange):
                 self._shard(index)
             elif self._in_place:
                 self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b, LARGE)]
-        if post.index == 0 and not board.words[READY]:
+        if post.first and not board.words[READY]:
             self._params[0].copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters from worker-0")
+        board.wait(READY, 1, "the first parameters")
         if post.life:
             self._come_back()
         self._take()
@@ -114,7 +114,7 @@ class SharedSync(Exchange):
 
     def _server(self, shard: int) -> int:
         """The worker that serves a shard, if it is there."""
-        return shard % self._post.workers
+        return self._post.host(shard)
 
     def _shard(self, index: int) -> SharedShard:
         if index not in self._shards:
@@ -148,6 +148,7 @@ class SharedSync(Exchange):
             seconds=seconds,
             stopping=gradient.stopping,
             keeping=gradient.keeping,
+            leaving=gradient.parting,
         )
         # Whoever comes last applies at once; whoever comes early has time for something else.
         elsewhere = 0.0 if muster.complete(now) else meanwhile()
@@ -169,7 +170,7 @@ class SharedSync(Exchange):
             update=updated,
             version=now,
             share=share,
-            stop=turnout.stop,
+            stop=turnout.stop or gradient.parting,
             keep=turnout.keep,
         )
 
@@ -250,13 +251,17 @@ class SharedSync(Exchange):
         """Leave: those who still take rounds serve this worker's shards themselves."""
         self._muster.finish(self._post.index)
 
+    def leave(self) -> None:
+        """As one that has finished; but those who come later are not too late."""
+        self._muster.leave(self._post.index)
+
     def close(self) -> None:
         self._take()
 
-    def keep(self) -> dict[str, Tensor]:
-        """Of the shards served here. Nobody changes them before this worker's next arrival."""
+    def keep(self, among: Among) -> dict[str, Tensor]:
+        """Of its part of the shards. Nobody changes any before this worker's next arrival."""
         kept = {"round": torch.tensor(self._round)}
-        for index in self._kept:
+        for index in among.mine(len(self._post.shards)):
             params, state = self._shard(index).table.held
             kept[f"parameters.{index}"], kept[f"state.{index}"] = params.clone(), state.clone()
         return kept
@@ -269,7 +274,7 @@ class SharedSync(Exchange):
             take(kept[f"parameters.{index}"], table.held[0])
             take(kept[f"state.{index}"], table.held[1])
             self._board.words[self._words.applied[index]] = self._round
-        put_back(self._board, self._post.workers)
+        put_back(self._board, len(self._post.crew))
         self._take()
 
     def hosted(self) -> list[Hosted]:

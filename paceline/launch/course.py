@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from paceline.launch.starter import Work
 from paceline.spec import RunSpec
@@ -18,8 +18,15 @@ class Course:
     work: Work
     facts: Facts | None = None  # known once training begins: before, no role can be taken back
     told_to_stop: bool = False
-    parting: bool = False  # all have trained
-    snapshot_wanted: bool = False  # by the evaluator, from worker-0
+    places: dict[str, int] = field(
+        default_factory=dict
+    )  # of those that part, once all have trained
+    snapshot_wanted: bool = False  # by the evaluator, from the worker that leads
+
+    @property
+    def parting(self) -> bool:
+        """Whether all have trained."""
+        return bool(self.places)
 
     @property
     def own_loop(self) -> bool:

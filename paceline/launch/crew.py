@@ -13,7 +13,7 @@ from paceline.transport.control import Control
 from paceline.types import Facts, Progress
 
 # How far a role is, by its own word; `gone` is the nursery's word.
-ORDER = ("starting", "ready", "trained", "done", "gone")
+ORDER = ("starting", "ready", "trained", "left", "done", "gone")
 
 
 @dataclass(slots=True)
@@ -25,7 +25,8 @@ class Member:
     index: int
     place: Place
     control: Control
-    life: int = 0  # how often it was started again
+    life: int = 0  # how often it was started before
+    born: int = 0  # the first life since it came: what was before, it has left
     pid: int = 0
     state: str = "starting"
     code: int | None = None
@@ -33,9 +34,11 @@ class Member:
     address: str = ""
     facts: Facts | None = None
     progress: Progress = field(default_factory=Progress)
+    at_it: bool = False  # takes part with the others: in later lives it says so
     frozen_at: float | None = None  # since when it is stopped
     leasing: bool = False  # has asked for samples in this life
     in_step: bool = False  # a standby that may take over
+    leaving: bool = False  # a worker that was asked to go while the others go on
     astray: str = ""  # why a standby follows nobody, as it said last
     absent: bool = False  # a worker that is not heard by all servers
     heard: set[int] = field(default_factory=set)  # by these it is again
@@ -53,7 +56,16 @@ class Member:
 
     @property
     def failed(self) -> bool:
-        return self.failure is not None or (self.gone and self.state != "done")
+        return self.failure is not None or (self.gone and self.state not in ("left", "done"))
+
+    @property
+    def left(self) -> bool:
+        """Whether it went while the others went on."""
+        return self.state == "left"
+
+    @property
+    def restarts(self) -> int:
+        return self.life - self.born
 
     @property
     def killed(self) -> bool:
@@ -72,7 +84,8 @@ class Member:
 
     def live(self) -> dict[str, Any]:
         """This role in the run's live file."""
-        state = "failed" if self.failed else "ended" if self.gone else self.state
+        ended = self.gone and not self.left
+        state = "failed" if self.failed else "ended" if ended else self.state
         return {
             "role": self.role,
             "pid": self.pid,
@@ -82,7 +95,7 @@ class Member:
             "threads": self.place.threads,
             "cores": list(self.place.cores) if self.place.cores else None,
             "inside": None,
-            "restarts": self.life,
+            "restarts": self.restarts,
             "report": self.report,
         }
 
@@ -123,6 +136,8 @@ class Crew:
     def __init__(self) -> None:
         self._members: dict[str, Member] = {}
         self.shards = 0  # how many servers live inside workers
+        self.hosts: tuple[int, ...] = (0,)  # in which: those of the start, one after another
+        self.leader = "worker-0"  # the worker that speaks for all where one is enough
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._members.values())
@@ -137,10 +152,20 @@ class Crew:
         return self._members.get(role)
 
     def workers(self) -> list[Member]:
-        return [m for m in self if m.kind == "worker"]
+        """Those that have not left."""
+        return [m for m in self.everybody() if not m.left]
+
+    def everybody(self) -> list[Member]:
+        """All workers there ever were, in the order of their numbers."""
+        return sorted((m for m in self if m.kind == "worker"), key=lambda m: m.index)
+
+    def worker(self, index: int) -> Member:
+        return self[f"worker-{index}"]
 
     def servers(self) -> list[Member]:
-        return [m for m in self if m.kind == "server"]
+        """Those that have not left, in the order of their numbers."""
+        found = [m for m in self if m.kind == "server" and not m.left]
+        return sorted(found, key=lambda m: m.index)
 
     def standbys(self) -> list[Member]:
         return [m for m in self if m.kind == "standby"]
@@ -177,13 +202,14 @@ class Crew:
 
     def inside(self, host: Member) -> list[str]:
         """The servers that live inside this member."""
-        workers = self.workers()
-        return [f"server-{s}" for s in range(self.shards) if workers[s % len(workers)] is host]
+        return [f"server-{s}" for s in range(self.shards) if self._host(s) is host]
+
+    def _host(self, server: int) -> Member:
+        return self.worker(self.hosts[server % len(self.hosts)])
 
     def _hosted(self, server: int) -> dict[str, Any]:
-        """Server s lives in worker s mod W; its report came with that worker's."""
-        workers = self.workers()
-        host = workers[server % len(workers)]
+        """Its report came with that worker's."""
+        host = self._host(server)
         told: dict[str, Any] = next(
             (h for h in host.report.get("hosted", ()) if h["server"] == server), {}
         )

@@ -1,7 +1,8 @@
 """Who forms the workers' process group, decided from what they have said. Pure: no messages here.
 
     a member loses a peer ─► parks ─► once all have, or are gone ─► plan: those that are left
-    a worker comes back   ─► parks ─► members are called ─► they park after a round ─► plan: all
+    a worker comes (back) ─► parks ─► members are called ─► they park after a round ─► plan: all
+    a worker is to leave  ─► members are called ─► they park after a round ─► plan: all but that one
 
 Members are called after a death, too: most find out by themselves, but not those at rest, nor those
 who wait for the dead one to form a group.
@@ -11,22 +12,25 @@ stays a member: it may be the only one that has the parameters.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from paceline.data.sampler import evenly
 from paceline.types import NOTHING, Parked, Plan
 
 
 class Generations:
-    """`whole` is how many samples a round has."""
+    """`crew` is who forms the first, `whole` how many samples a round has."""
 
-    def __init__(self, workers: int, whole: int) -> None:
+    def __init__(self, crew: Iterable[int], whole: int) -> None:
         self._whole = whole
         self.current = 0
-        self._members = set(range(workers))
+        self._members = set(crew)
         self._parked: dict[int, Parked] = {}  # members that have left this generation
         self._joining: dict[int, Parked] = {}  # workers that were in none yet
         self._resting: set[int] = set()  # members that have taken their last step
         self._called: set[int] = set()  # members that were asked to leave this generation
         self._broken = False  # whether a member of this generation is gone
+        self._leaving: set[int] = set()  # members that are to be in no other
 
     def parked(self, worker: int, said: Parked) -> None:
         """A worker waits for a plan."""
@@ -39,13 +43,22 @@ class Generations:
         """A worker has taken its last step: it leaves its group only when it is called."""
         self._resting.add(worker)
 
+    def leave(self, worker: int) -> None:
+        """A member is to go, once all are between two rounds."""
+        self._leaving.add(worker)
+
     def gone(self, worker: int) -> None:
         """A worker's life is over."""
         self._broken = self._broken or worker in self._members
-        for some in (self._members, self._resting, self._called):
+        for some in (self._members, self._resting, self._called, self._leaving):
             some.discard(worker)
         for those in (self._parked, self._joining):
             those.pop(worker, None)
+
+    @property
+    def members(self) -> frozenset[int]:
+        """Of this generation, as far as they live."""
+        return frozenset(self._members)
 
     @property
     def lost(self) -> bool:
@@ -62,7 +75,8 @@ class Generations:
     def calls(self) -> list[int]:
         """Members to be asked, once, to leave this generation."""
         wanted: set[int] = set()
-        if self._joining or self._broken:
+        going = self._leaving & self._members
+        if self._joining or self._broken or (going and going != self._members):
             wanted = self._members
         elif self._parked:  # whoever still trains finds out by itself
             wanted = self._members & self._resting
@@ -79,11 +93,13 @@ class Generations:
         if between:  # nobody has begun a round that the joining would have to be in
             there = there | self._joining
             self._joining = {}
+            there = self._staying(there)
         source = min(there, key=lambda worker: (-there[worker].version, worker))
         members = tuple(sorted(there))
         self.current += 1
         self._members, self._parked = set(members), {}
         self._called, self._broken = set(), False
+        self._leaving &= self._members
         return Plan(
             generation=self.current,
             members=members,
@@ -94,3 +110,10 @@ class Generations:
             between=between,
             over=any(said.over for said in there.values()),
         )
+
+    def _staying(self, there: dict[int, Parked]) -> dict[int, Parked]:
+        """Without those that are to leave, unless they alone have the parameters."""
+        going = self._leaving & self._parked.keys()  # not those who have yet to come
+        staying = {worker: said for worker, said in there.items() if worker not in going}
+        some = any(said.version != NOTHING for said in staying.values())
+        return staying if some else there

@@ -11,6 +11,7 @@ from paceline.launch.keeping import Keeping
 from paceline.launch.leasing import Leasing
 from paceline.launch.losses import Losses
 from paceline.launch.regrouping import Regrouping
+from paceline.launch.resizing import Resizing
 from paceline.launch.scores import ScoreBook
 from paceline.launch.succession import Succession
 from paceline.store.folder import RunFolder
@@ -31,6 +32,7 @@ class Hearing:
         keeping: Keeping,
         regrouping: Regrouping,
         succession: Succession,
+        resizing: Resizing,
         losses: Losses,
         harm: Harm,
         tell: Callable[[str, str, str], None],
@@ -43,6 +45,7 @@ class Hearing:
         self._keeping = keeping
         self._regrouping = regrouping
         self._succession = succession
+        self._resizing = resizing
         self._losses = losses
         self._harm = harm
         self._tell = tell
@@ -50,7 +53,7 @@ class Hearing:
 
     def hear(self, member: Member, message: Message) -> None:
         """Do what one message of a role asks for."""
-        if not self._succession.hear(member, message):
+        if not (self._succession.hear(member, message) or self._resizing.hear(member, message)):
             self._on(member, message)
 
     def _on(self, member: Member, message: Message) -> None:
@@ -104,12 +107,17 @@ class Hearing:
         # The server that it told so itself may be gone since.
         say(self._crew.servers(), "left", worker=member.index)
         if self._course.parting:  # it was started again meanwhile
-            member.control.send("part")
+            self.part(member)
+
+    def part(self, member: Member) -> None:
+        """All have trained: this one is one of so many that end."""
+        places = self._course.places
+        member.control.send("part", place=places[member.role], of=len(places))
 
     def _on_snapshot(self, member: Member, message: Message) -> None:
-        """The evaluator's wish goes to worker-0, its answer comes back the same way."""
+        """The evaluator's wish goes to the worker that leads, its answer comes back that way."""
         wish = self._course.snapshot_wanted = member.kind == "evaluator"
-        self._crew["worker-0" if wish else "evaluator"].control.send("snapshot", **message)
+        self._crew[self._crew.leader if wish else "evaluator"].control.send("snapshot", **message)
 
     def _on_score(self, member: Member, message: Message) -> None:
         score = self._scores.add(member.role, message)

@@ -19,6 +19,7 @@ from paceline.errors import StoreError
 from paceline.launch.crew import Crew, Member
 from paceline.launch.leases import LeaseBook
 from paceline.measure.clock import Clock
+from paceline.server.shards import Cut
 from paceline.spec import RunSpec
 from paceline.store.checkpoints import Checkpoint, Checkpoints, Part
 from paceline.transport.control import Message
@@ -61,10 +62,21 @@ class Keeping:
         self._parts: dict[str, Part] = {}
         self._in_step: tuple[str, ...] = ()  # kinds of roles whose parts are of the same round
         self._leases: LeaseBook | None = None
+        self._served: Callable[[], Cut | None] = lambda: None
         self._last = False  # whether no more will be wished for
 
-    def start(self, spec: RunSpec, leases: LeaseBook | None, own_loop: bool) -> None:
-        """Training begins. A loop of the user's own has state that nobody else knows."""
+    def start(
+        self,
+        spec: RunSpec,
+        leases: LeaseBook | None,
+        own_loop: bool,
+        cut: Callable[[], Cut | None],
+    ) -> None:
+        """Training begins. A loop of the user's own has state that nobody else knows.
+
+        `cut` says how the parameters are cut, where servers keep them.
+        """
+        self._served = cut
         if spec.kind.samples == "slices" and not spec.kind.alone:
             # With backups nobody waits for all of the workers, and servers know where to go on.
             self._in_step = ("server",) if spec.backup else ("server", "worker")
@@ -75,16 +87,18 @@ class Keeping:
 
     def turn(self) -> None:
         """Wish for a checkpoint if one is due, unless the one before is still being written."""
+        settled = all(_takes_part(m) for m in self._everybody())
+        if self._open is not None and not self._last and not settled:
+            self._discard()
         if self._open is not None:
             self._ask_around()
         if not self._every or self._last or self._clock.now() < self._due:
             return
         workers = self._crew.workers()
         training = any(not m.reached("trained") for m in workers)
-        up = all(_is_up(m) for m in (*workers, *self._crew.servers()))
         # Where all keep after the same round, everybody must want the same one.
         stale = any(self._stale.get(m.role) == m.life for m in workers)
-        if self._open is None and training and up and not stale:
+        if self._open is None and training and settled and not stale:
             self._wish()
         self._due = self._clock.now() + self._every
 
@@ -108,6 +122,10 @@ class Keeping:
             self._leases.remember()
         self._ask_around()
 
+    def _everybody(self) -> list[Member]:
+        """Whose parts a checkpoint has."""
+        return [*self._crew.workers(), *self._crew.servers()]
+
     def _ask_around(self) -> None:
         """Ask whoever is to know of it by now. Once all steps are taken, servers keep at once."""
         workers, servers = self._crew.workers(), self._crew.servers()
@@ -116,17 +134,18 @@ class Keeping:
             if ended or not self._last:
                 self._ask(member, at_once=ended)
         if self._last or all(member.role in self._ready for member in servers):
-            for member in workers:
-                self._ask(member, at_once=self._last)
+            for place, member in enumerate(workers):
+                self._ask(member, at_once=self._last, place=place, of=len(workers))
 
-    def _ask(self, member: Member, *, at_once: bool) -> None:
+    def _ask(self, member: Member, *, at_once: bool, **among: int) -> None:
+        """Of a worker `among` says which of those who keep it is."""
         assert self._open is not None
         asked = (member.role, member.life, at_once)
         if asked in self._asked or not _is_up(member) or member.role in self._parts:
             return
         self._asked.add(asked)
         path = self._kept.path(self._open, member.role).resolve()
-        member.control.send("keep", number=self._open, path=str(path), last=at_once)
+        member.control.send("keep", number=self._open, path=str(path), last=at_once, **among)
 
     def hear(self, member: Member, message: Message) -> None:
         """A role is ready to keep its part, has kept it, or says why not."""
@@ -143,7 +162,7 @@ class Keeping:
             self._discard()
             return
         self._parts[member.role] = Part(role=member.role, **message)
-        roles = [m.role for m in (*self._crew.workers(), *self._crew.servers())]
+        roles = [m.role for m in self._everybody()]
         if all(role in self._parts for role in roles):
             self._commit(number, roles)
 
@@ -156,7 +175,12 @@ class Keeping:
             self._tell("supervisor", "unkept", "the roles kept different rounds")
             return
         done = Checkpoint(
-            number=number, run=self._run, time=self._clock.now(), parts=parts, leases=book
+            number=number,
+            run=self._run,
+            time=self._clock.now(),
+            parts=parts,
+            leases=book,
+            cut=self._served(),
         )
         try:
             self._kept.commit(done)
@@ -170,9 +194,16 @@ class Keeping:
             )
 
     def lost(self, member: Member) -> None:
-        """A role is gone, and with it its part of what is being made."""
-        if self._open is not None and not self._last and member.kind in ("worker", "server"):
+        """A role is gone, and with it its part of what is being made.
+
+        Of the last one it comes back to keep its part; if it has left, the others keep for it.
+        """
+        if self._open is None or member.kind not in ("worker", "server"):
+            return
+        if not self._last or member.left:
             self._discard()
+        if self._last and member.left:
+            self._wish()
 
     def source(self, spec: RunSpec, worker: Member) -> dict[str, Any] | None:
         """What a worker goes on from, if it does not begin at the beginning."""
@@ -188,6 +219,11 @@ class Keeping:
     def first(self, role: str) -> dict[str, Any] | None:
         """A role's part of the checkpoint that the run goes on from, if it does."""
         return self._part(self._going_on.checkpoint, role) if self._going_on else None
+
+    def cut(self) -> Cut | None:
+        """How servers had the parameters when that was kept."""
+        kept = self._going_on.checkpoint.cut if self._going_on is not None else None
+        return [[(begin, end) for begin, end in spans] for spans in kept] if kept else None
 
     def _part(self, checkpoint: Checkpoint, role: str) -> dict[str, Any] | None:
         part = checkpoint.part(role)
@@ -234,3 +270,11 @@ class Keeping:
 
 def _is_up(member: Member) -> bool:
     return member.reached("ready") and not member.gone
+
+
+def _takes_part(member: Member) -> bool:
+    """Whether it is there with all the others, and stays until all steps are taken."""
+    if member.reached("trained"):
+        return True
+    at_it = member.at_it or not member.life or member.kind != "worker"
+    return _is_up(member) and at_it and not member.leaving and not member.absent

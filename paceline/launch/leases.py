@@ -34,6 +34,10 @@ class LeaseBook:
         self._done: dict[int, int] = defaultdict(int)
         self._remembers = False
 
+    def resize(self, workers: int) -> None:
+        """So many share what is left."""
+        self._workers = max(1, workers)
+
     def take(self, worker: int) -> Lease | None:
         """The next range for this worker, or None when nothing is left."""
         kept = self._again[worker] or self._back
@@ -76,21 +80,21 @@ class LeaseBook:
             "epoch": self._epoch,
             "next": self._next,
             "back": [list(lease) for lease in self._back],
-            "workers": [
-                {
+            "workers": {
+                str(worker): {
                     "done": self._done[worker],
                     "held": [list(lease) for lease in self._held[worker]],
                     "again": [list(lease) for lease in self._again[worker]],
                 }
-                for worker in range(self._workers)
-            ],
+                for worker in sorted({*self._held, *self._again, *self._done})
+            },
         }
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Be as when this was kept; then each worker begins anew, `again`."""
         self._given, self._epoch, self._next = kept["given"], kept["epoch"], kept["next"]
         self._back = _leases(kept["back"])
-        for worker, of in enumerate(kept["workers"]):
+        for worker, of in ((int(number), of) for number, of in kept["workers"].items()):
             self._done[worker] = of["done"]
             self._held[worker] = _leases(of["held"])
             self._again[worker] = _leases(of["again"])

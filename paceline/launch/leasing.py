@@ -1,29 +1,70 @@
-"""Carries what workers ask of the book of leases, and what it says back to them."""
+"""Carries what workers ask of the book of leases, and what it says back to them.
+
+A worker that is to leave gives back what it had not begun. So as long as one is on its way out,
+nobody is told that nothing is left: it may get that.
+"""
 
 from __future__ import annotations
 
-from paceline.launch.crew import Member
+from paceline.launch.crew import Crew, Member
 from paceline.launch.leases import LeaseBook
 
 
 class Leasing:
-    def __init__(self) -> None:
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
         self.book: LeaseBook | None = None  # where workers lease their samples
-        self._over = False
+        self._stopped = False
+        self._waiting: list[Member] = []
+        self.over = False  # some have been told that nothing is left
+
+    def resize(self, workers: int) -> None:
+        """So many share what is left."""
+        if self.book is not None:
+            self.book.resize(workers)
 
     def stop(self) -> None:
         """Nobody gets any more."""
-        self._over = True
+        self._stopped = True
+        self._answer_waiting()
 
     def ask(self, member: Member, done: int) -> None:
         """A worker that has finished `done` batches in all wants more."""
-        lease = None
-        if self.book is not None and not self._over:
+        if self.book is not None and not self._stopped:
             if member.leasing:
                 self.book.confirm(member.index, done)
             else:
                 self.book.again(member.index, done)
-            lease = self.book.take(member.index)
         member.leasing = True
+        self._answer(member)
+
+    def left(self, member: Member, done: int) -> None:
+        """A worker has gone after so many batches."""
+        if self.book is not None:
+            self.book.give_back(member.index, done)
+        self._answer_waiting()
+
+    def turn(self) -> None:
+        """Nobody waits for a worker that leaves after all, or not at all."""
+        if self._waiting and not self._some_leave():
+            self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for member in waiting:
+            if not member.gone and not member.left:
+                self._answer(member)
+
+    def _answer(self, member: Member) -> None:
+        more = self.book is not None and not self._stopped
+        lease = self.book.take(member.index) if self.book is not None and more else None
+        if lease is None and more and not member.leaving:
+            if self._some_leave():
+                self._waiting.append(member)
+                return
+            self.over = True
         epoch, start, stop = lease or (None, 0, 0)
         member.control.send("lease", epoch=epoch, start=start, stop=stop)
+
+    def _some_leave(self) -> bool:
+        return any(m.leaving and not m.reached("trained") for m in self._crew.workers())

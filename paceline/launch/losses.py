@@ -14,6 +14,7 @@ from paceline.launch.crew import Crew, Member, say
 from paceline.launch.harm import Harm
 from paceline.launch.keeping import Keeping
 from paceline.launch.policy import Answer, Policy, lost_with, untold
+from paceline.launch.resizing import Resizing
 from paceline.launch.starter import Starter
 from paceline.launch.succession import Succession
 from paceline.store.folder import RunFolder
@@ -34,6 +35,7 @@ class Losses:
         starter: Starter,
         succession: Succession,
         keeping: Keeping,
+        resizing: Resizing,
         harm: Harm,
         tell: Callable[[str, str, str], None],
         forget: Callable[[Member], None],
@@ -44,6 +46,7 @@ class Losses:
         self._starter = starter
         self._succession = succession
         self._keeping = keeping
+        self._resizing = resizing
         self._harm = harm
         self._tell = tell
         self._forget = forget
@@ -54,22 +57,20 @@ class Losses:
         course = self._course
         if course.facts is None:
             return False
-        if self._succession.ending and member.kind in ("server", "standby"):
-            member.state = "done"  # nobody needs it any more
-            return True
-        if member.kind == "evaluator" and course.parting and member.killed:
-            self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
+        if self._not_missed(member):
             member.state = "done"
             return True
         if member.kind == "worker" and self._keeping.putting_back(course.spec):
             return False
         answer = self._policy.on_loss(course.spec, member, self._crew)
+        if self._resizing.does_without(member, answer):
+            return True
         if answer is Answer.GIVE_UP:
             return False
         if member.kind == "worker" and not self._starter.burying.lost(course.spec, member):
             how = f"{member.end_in_words()}, and no other worker had the parameters; {AGAIN}."
             raise self._death(member, how)
-        again = f"started again ({member.life + 1} of {course.spec.max_restarts})"
+        again = f"started again ({member.restarts + 1} of {course.spec.max_restarts})"
         if answer is Answer.PROMOTE:
             again = "its standby takes its place"
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
@@ -79,6 +80,15 @@ class Losses:
         self._replace(member, answer)
         return True
 
+    def _not_missed(self, member: Member) -> bool:
+        """Whether nobody needs it any more."""
+        if self._succession.ending and member.kind in ("server", "standby"):
+            return True
+        if member.kind == "evaluator" and self._course.parting and member.killed:
+            self._tell(member.role, "died", f"{member.end_in_words()}; nothing is left to score")
+            return True
+        return False
+
     def _replace(self, gone: Member, answer: Answer) -> None:
         course, starter, life = self._course, self._starter, gone.life + 1
         assert course.facts is not None
@@ -87,12 +97,14 @@ class Losses:
         elif gone.kind == "standby":
             self._succession.again(course.spec, course.facts, gone)
         elif gone.kind == "server":
-            starter.server(course.spec, course.facts, gone.index, gone.address, life)
+            address = gone.address or starter.address(course.spec, gone.index)
+            starter.server(course.spec, course.facts, gone.index, address, life, gone.born)
         elif gone.kind == "evaluator":
             starter.evaluator(course.asked, life)
         else:
             say(self._crew.servers(), "lost", worker=gone.index, life=gone.life)
-            starter.worker(course.asked, course.work, gone.index, life)
+            starter.worker(course.asked, course.work, gone.index, life, gone.born)
+            self._crew[gone.role].leaving = gone.leaving
 
     def welcome(self, member: Member) -> None:
         """A role in another life is up: it goes on where the others are."""
@@ -103,15 +115,17 @@ class Losses:
             self._harm.brief(member)
             source = self._keeping.source(course.spec, member)
             self._starter.roster(course.spec, course.facts, member, source)
+            self._resizing.welcome(member)
             if course.told_to_stop:
                 member.control.send("stop")
-            if course.snapshot_wanted and member.role == "worker-0":
+            if course.snapshot_wanted and member.role == self._crew.leader:
                 member.control.send("snapshot")
         elif member.kind == "server":
             self._starter.served(member)
             self._succession.brief(member)
             self._harm.brief(member)
-        if member.kind != "standby":  # told when it is in step
+        # A standby's return is told when it is in step, that of one that comes when it takes part.
+        if member.kind != "standby" and member.restarts:
             self._tell(member.role, "back", "up again")
 
     # The end of a run.

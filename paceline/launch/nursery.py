@@ -38,7 +38,7 @@ PRELOAD = (
     "paceline.exchange.local",
 )
 MAX_MESSAGE = 1 << 18
-MAX_FDS = 16
+MAX_FDS = 200  # a server that takes over from many is handed the memory of all of them
 PR_SET_PDEATHSIG = 1
 
 
@@ -181,7 +181,8 @@ def _become(
         die_with_parent()
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         wake_read, wake_write, selector = own
         selector.close()
         os.close(wake_read)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LEAST_ROOM = 16  # workers
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -22,7 +24,7 @@ def place_worker(index: int, workers: int, threads: int | None, cores: list[int]
     for the whole run while the scheduler could take turns.
     """
     count = threads or max(1, len(cores) // workers)
-    if count * workers == len(cores) and workers > 1:
+    if count * workers == len(cores) and workers > 1 and index < workers:
         return Place(count, tuple(cores[index * count : (index + 1) * count]))
     return Place(count, None)
 
@@ -35,3 +37,8 @@ def place_server() -> Place:
 def place_evaluator() -> Place:
     """The evaluator takes what the workers leave over."""
     return Place(1, None, nice=10)
+
+
+def room_for(workers: int, cores: int) -> int:
+    """For how many workers memory is laid out, so that more may come: what is unused costs none."""
+    return max(workers, 4 * cores, LEAST_ROOM)

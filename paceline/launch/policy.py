@@ -27,8 +27,10 @@ class Policy:
     def on_loss(self, spec: RunSpec, member: Member, crew: Crew) -> Answer:
         """`spec` is the one as run. A role that failed by itself would only fail again."""
         innocent = member.killed or member.lost_a_peer
-        if member.life >= self.max_restarts or self.own_loop or not innocent:
+        if member.restarts >= self.max_restarts or self.own_loop or not innocent:
             return Answer.GIVE_UP
+        if in_a_group(spec) and member.kind == "worker" and _alone(spec, crew):
+            return Answer.GIVE_UP  # nobody else has the parameters
         if member.kind == "server":
             if spec.replicas and _ready_to_take_over(crew.standby_of(member)):
                 return Answer.PROMOTE
@@ -38,6 +40,10 @@ class Policy:
 
 def _ready_to_take_over(standby: Member) -> bool:
     return standby.in_step and not standby.gone
+
+
+def _alone(spec: RunSpec, crew: Crew) -> bool:
+    return max(spec.workers, len(crew.workers())) < 2
 
 
 def can_rejoin(spec: RunSpec, kind: str) -> bool:

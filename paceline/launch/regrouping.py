@@ -24,7 +24,8 @@ class Regrouping:
     def start(self, spec: RunSpec, own_loop: bool) -> None:
         """Training begins. Scripts cannot come back, so they never meet again."""
         if in_a_group(spec) and not own_loop:
-            self._generations = Generations(spec.workers, spec.step_samples * spec.workers)
+            crew = [member.index for member in self._crew.workers()]
+            self._generations = Generations(crew, spec.step_samples * spec.workers)
 
     def hear(self, member: Member, message: Message) -> None:
         """A worker has left its group, or has none yet."""
@@ -35,6 +36,11 @@ class Regrouping:
         """A worker has taken its last step."""
         if self._generations is not None:
             self._generations.rests(member.index)
+
+    def leave(self, member: Member) -> None:
+        """A worker is asked to go: that takes a group without it."""
+        if self._generations is not None:
+            self._generations.leave(member.index)
 
     def gone(self, member: Member) -> None:
         """A process has ended."""
@@ -59,10 +65,11 @@ class Regrouping:
             )
         for worker in generations.calls():
             self._member(worker).control.send("regroup", generation=generations.current)
+        before = generations.members
         plan = generations.plan()
         if plan is None:
             return
-        for worker in plan.members:
+        for worker in sorted(before.union(plan.members)):  # those that are to go are told so, too
             self._member(worker).control.send("plan", **record(plan))
         names = ", ".join(self._member(worker).role for worker in plan.members)
         self._tell("supervisor", "regrouped", f"{names}, after round {plan.version}")

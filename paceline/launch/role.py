@@ -22,7 +22,8 @@ class Ended(SystemExit):
 def play(assignment: dict[str, Any], fds: dict[str, int]) -> int:
     """Be the role; the process's exit code."""
     control = Control(socket.socket(fileno=fds.pop("control")))
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # the latter is the supervisor's word
+        signal.signal(number, _end)
     try:
         _settle(assignment)
         _main(assignment["kind"])(assignment, fds, control)

@@ -14,14 +14,14 @@ class ScoreBook:
         self._parts: dict[tuple[bool, int], dict[str, dict[str, Any]]] = {}
 
     def add(self, role: str, message: dict[str, Any]) -> Score | None:
-        """The whole score, once its last part is here."""
-        if message["parts"] == 1:
+        """The whole score, once every test sample is in it."""
+        if message["count"] == message["total"]:
             return _whole(role, [message])
-        # The final scoring has workers of different step counts; it is one all the same.
-        key = (message["final"], -1 if message["final"] else message["step"])
+        # Workers of one scoring may have taken different numbers of steps.
+        key = (message["final"], -1 if message["final"] else message["epoch"])
         parts = self._parts.setdefault(key, {})
         parts[role] = message  # a worker that is started again may score its part again
-        if len(parts) < message["parts"]:
+        if sum(part["count"] for part in parts.values()) < message["total"]:
             return None
         return _whole("", [*self._parts.pop(key).values()])
 

@@ -30,7 +30,6 @@ class Segments:
 
     def size(self, need: Layout, size: int) -> None:
         """Give a strategy's segments their sizes, for `size` parameters."""
-        check_memory(need.copies * size)
         memory.size_segment(self.fd("params"), need.params * size)
         memory.size_segment(self.fd("grads"), need.grads * size)
         memory.size_segment(self.fd("state"), need.state * size)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
+from paceline.server.adopting import Source, adopt
 from paceline.server.catalog import STATES
 from paceline.server.desk import Desk
 from paceline.server.follow import follow
@@ -21,7 +23,7 @@ from paceline.server.kept import Kept
 from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
 from paceline.server.shadow import Shadow
-from paceline.server.shards import Sizes
+from paceline.server.shards import Sizes, Span
 from paceline.server.tally import Tally
 from paceline.transport.control import Control, Message
 from paceline.transport.memory import FLOAT_BYTES
@@ -31,12 +33,12 @@ from paceline.types import Progress, record
 
 
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
-    """Serve the range [start, stop) of the flat parameters."""
+    """Serve some blocks of the flat parameters, which lie side by side."""
     tally = Tally()
     desk = _desk(assignment, fds, control, tally)
+    desk.meet(assignment["lives"], assignment["left"])
     if assignment["checkpoint"]:
         take_up(desk, assignment["checkpoint"])
-    desk.meet(assignment["lives"], assignment["left"])
     listener, address = listen(assignment["address"])
     control.send("ready", address=address)
     _serve(assignment, control, desk, tally, listener)
@@ -49,7 +51,7 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
     """
     tally = Tally()
     desk = _desk(assignment, fds, control, tally)
-    shadow = Shadow(desk, assignment["workers"])
+    shadow = Shadow(desk, assignment["room"])
     listener, address = listen(assignment["address"])
     clock = Clock(assignment["t0"])
     began = clock.now()
@@ -75,22 +77,27 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
     if (now := control.take("promote")) is None:
         _done(assignment, control, shadow.applied, tally, clock.now() - began)
         return
+    desk.meet(now["lives"], now["left"])  # first: what is taken over has marks of all of them
     shadow.take_over()
-    desk.meet(now["lives"], now["left"])
     tally.begin()
     control.send("ready", address=address)
     _serve(assignment, control, desk, tally, listener)
 
 
 def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tally: Tally) -> Desk:
-    size, workers = assignment["stop"] - assignment["start"], assignment["workers"]
+    spans = [(start, stop) for start, stop in assignment["spans"]]
+    first, size, workers = spans[0][0], spans[-1][1] - spans[0][0], assignment["workers"]
     hyper = Hyper.of(assignment["hyper"])
-    layers = Layers(tuple(assignment["layers"]), assignment["start"])
+    layers = Layers(tuple(assignment["layers"]), first)
     kept = None
     if "kept" in fds:
-        states = STATES[assignment["rule"]]
-        sizes = Sizes.of(size, assignment["block"], states, workers)
-        kept = Kept.within(fds["kept"], fds["marks"], sizes)
+        kept = _kept(assignment, spans, fds["kept"], fds["marks"])
+        sources = []
+        for number, told in enumerate(assignment.get("sources", ())):
+            held = [(start, stop) for start, stop in told]
+            left = fds[f"kept-{number}"], fds[f"marks-{number}"]
+            sources.append(Source(held, _kept(assignment, held, *left)))
+        adopt(kept, spans, assignment["room"], sources)
 
     def tell(kind: str, number: int, life: int) -> None:
         control.send(kind, number=number, life=life)
@@ -108,13 +115,20 @@ def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tal
         ),
         lambda count: make_rule(assignment["rule"], count, hyper, layers=layers),
         tally,
-        block=assignment["block"],
         codec=None if assignment["codec"] == "none" else make_codec(assignment["codec"]),
         damp=assignment["damp_stale"],
         kept=kept,
         tell=tell if assignment["replicas"] else None,
         lease=assignment["lease"],
+        room=assignment["room"],
+        spans=[slice(start - first, stop - first) for start, stop in spans],
     )
+
+
+def _kept(assignment: dict[str, Any], spans: Sequence[Span], floats: int, words: int) -> Kept:
+    """The memory of a server with these blocks."""
+    size, states = spans[-1][1] - spans[0][0], STATES[assignment["rule"]]
+    return Kept.within(floats, words, Sizes.cut(size, len(spans), states, assignment["room"]))
 
 
 def _serve(
@@ -185,7 +199,7 @@ def _done(
 ) -> None:
     control.send(
         "done",
-        holds=(assignment["stop"] - assignment["start"]) * FLOAT_BYTES,
+        holds=(assignment["spans"][-1][1] - assignment["spans"][0][0]) * FLOAT_BYTES,
         applied=applied,
         sent=tally.sent,
         received=tally.received,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,19 @@ from paceline.exchange.layout import layout
 from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
 from paceline.launch.nursery import Nursery
-from paceline.launch.placement import Place, place_evaluator, place_server, place_worker
+from paceline.launch.placement import (
+    Place,
+    place_evaluator,
+    place_server,
+    place_worker,
+    room_for,
+)
 from paceline.launch.policy import keeps_memory
+from paceline.launch.resolve import check_memory
 from paceline.launch.segments import SHARED, Segments
 from paceline.measure.clock import Clock
 from paceline.server.catalog import LAYERWISE, STATES
-from paceline.server.shards import BLOCK, Sizes, cut
+from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recut
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
@@ -56,11 +63,17 @@ class Starter:
         self._identity: Identity | None = None
         self._segments = Segments()
         self.burying = Burying(self._segments)
-        self._shards: list[tuple[int, int]] = []
+        self._cut: Cut = []  # by server, its blocks
+        self._cuts = 0  # how often they were cut anew
+        # What servers of the cut before have left, with its name, as long as others take it over.
+        self._before: list[tuple[Sequence[Span], str]] = []
         self._lent: list[str] = []  # segments that workers are handed
+        self._hands: tuple[int, ...] = ()  # the workers of the start
+        self._places = 1  # of the start: theirs, and those of the spec that have left
+        self.room = 1  # how many workers there may be at most
 
-    def workers(self, spec: RunSpec, work: Work) -> None:
-        """The workers, and the evaluator if there is to be one."""
+    def workers(self, spec: RunSpec, work: Work, crew: tuple[int, ...]) -> None:
+        """The workers of these numbers, and the evaluator if there is to be one."""
         names: list[str] = []
         if spec.kind.transports and spec.transport != "tcp" and memory.available():
             names += SHARED
@@ -70,7 +83,10 @@ class Starter:
             self._segments.write("task", work.task)
             names.append("task")
         self._lent = names
-        for index in range(spec.workers):
+        self._hands, self._crew.leader = crew, f"worker-{crew[0]}"
+        self._places = max(spec.workers, crew[-1] + 1)
+        self.room = room_for(self._places, len(self._cores))
+        for index in crew:
             self.worker(spec, work, index)
         if spec.evaluator:
             self.evaluator(spec)
@@ -80,36 +96,46 @@ class Starter:
         fds = {name: self._segments.fd(name) for name in lent}
         self._fork("evaluator", None, place_evaluator(), fds, {"spec": spec.model_dump()}, life)
 
-    def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0) -> None:
-        """One worker; `spec` is the one that was asked for."""
+    def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0, born: int = 0) -> None:
+        """One worker; `spec` is the one that was asked for, `born` its first life since it came."""
         place = place_worker(index, spec.workers, spec.threads, self._cores)
         fds = {name: self._segments.fd(name) for name in self._lent}
         if index == 0 and work.echo is not None:
             fds["stdout"] = work.echo
-        more: dict[str, Any] = {"spec": spec.model_dump()}
+        first = index == self._hands[0] and not life
+        more: dict[str, Any] = {"spec": spec.model_dump(), "first": first}
         if work.script is not None:
             more |= {"kind": "script", "script": str(work.script), "arguments": work.arguments}
         self._fork("worker", index, place, fds, more, life)
+        self._crew.worker(index).born = born
 
     def servers(
-        self, spec: RunSpec, facts: Facts, source: Callable[[str], dict[str, Any] | None]
+        self,
+        spec: RunSpec,
+        facts: Facts,
+        source: Callable[[str], dict[str, Any] | None],
+        kept: Cut | None,
     ) -> None:
         """The servers over TCP; over shared memory they live inside the workers.
 
-        `source` is what a role goes on from.
+        `source` is what a role goes on from, `kept` how the parameters were cut then.
         """
         if not spec.kind.transports:
             return
-        self._shards = cut(facts.parameters, spec.servers or spec.workers)
+        shards = cut(facts.parameters, spec.servers or spec.workers)
+        self._cut = kept or in_blocks(shards, self._block(spec, facts))
         if spec.transport == "shm":
-            need = layout(spec, facts.parameters, len(self._shards), len(facts.layers))
-            self._segments.size(need, facts.parameters)
-            self._crew.shards = len(self._shards) if spec.kind.served else 0
+            sizes = spec, facts.parameters, len(shards), len(facts.layers)
+            check_memory(layout(*sizes).copies * facts.parameters)
+            self._segments.size(layout(*sizes, self.room), facts.parameters)
+            self._crew.shards = len(shards) if spec.kind.served else 0
+            self._crew.hosts = self._hands
+            self.burying.begin(spec, self._hands, self.room)
         if spec.transport == "shm" or not spec.kind.served:
             return
         if spec.tls:
             self._identity = new_identity()
-        for index in range(len(self._shards)):
+        for index in range(len(self._cut)):
             checkpoint = source(f"server-{index}")
             self.server(spec, facts, index, _address(spec, index), checkpoint=checkpoint)
 
@@ -120,27 +146,69 @@ class Starter:
         index: int,
         address: str,
         life: int = 0,
+        born: int = 0,
         checkpoint: dict[str, Any] | None = None,
     ) -> None:
-        """One server; in a later life it takes over what the one before has left."""
+        """One server; in a later life than its first it takes over what the one before has left."""
         more = self._serving(spec, facts, index) | self.standing()
         more |= {"address": address, "checkpoint": checkpoint}
-        name = f"server-{index}"
-        if (gone := self._crew.get(name)) is not None:
+        name = f"server-{index}-{self._cuts}"
+        if life > born:
+            gone = self._crew[f"server-{index}"]
             name = gone.kept
             if gone.memory != gone.kept:  # it was to take over, and had not begun
                 self._segments.drop(gone.memory)
-        fds = self._keep(spec, more, name, life)
+        fds = self._keep(spec, self._cut[index], name, life)
+        more["sources"] = self._sources(spec, index, fds)
         self._fork("server", index, place_server(), fds, more, life)
         member = self._crew[f"server-{index}"]
         member.memory = member.kept = name if fds else ""
-        if life:  # it will be where it was: workers may be told before it is up
+        member.born = born
+        if life > born:  # it will be where it was: workers may be told before it is up
             member.address = address
+
+    def _sources(self, spec: RunSpec, index: int, fds: dict[str, int]) -> list[Sequence[Span]]:
+        """Blocks of former servers that this one takes over from; their memory goes to `fds`."""
+        first, last = self._cut[index][0][0], self._cut[index][-1][1]
+        found: list[Sequence[Span]] = []
+        for spans, name in self._before:
+            if spans[0][0] < last and first < spans[-1][1]:
+                left = self._keep(spec, spans, name, 1)
+                fds |= {f"{what}-{len(found)}": fd for what, fd in left.items()}
+                found.append(spans)
+        return found
+
+    def recut(self, spec: RunSpec, servers: int) -> None:
+        """From now on so many servers have the parameters; none of them is started yet."""
+        plain = spec.codec == "none"  # what is coded cannot be split any more
+        left = [server.kept for server in self._crew.servers()]
+        self._before = list(zip(self._cut, left, strict=True))
+        self._cut = recut(self._cut, servers, split=plain)
+        self._cuts += 1
+
+    def recut_done(self) -> None:
+        """All have taken over what they hold now."""
+        before, self._before = self._before, []
+        for _, name in before:
+            self._segments.drop(name)
+
+    @property
+    def cut(self) -> Cut:
+        """By server, its blocks."""
+        return self._cut
+
+    def served_cut(self) -> Cut | None:
+        """The same, where servers have processes of their own."""
+        return self._cut if self._crew.servers() else None
+
+    def address(self, spec: RunSpec, index: int) -> str:
+        """Where a server is to listen."""
+        return _address(spec, index)
 
     def standbys(self, spec: RunSpec, facts: Facts) -> None:
         """One for each server that is up, if there are to be any."""
         for server in self._crew.servers() if spec.replicas else ():
-            address = _address(spec, len(self._shards) + server.index)
+            address = _address(spec, len(self._cut) + server.index)
             self.standby(spec, facts, server, address)
 
     def standby(
@@ -150,7 +218,7 @@ class Starter:
         more = {"address": address, "follows": server.address}
         more |= self._serving(spec, facts, server.index)
         name = f"standby-{server.index}-{life}"
-        fds = self._keep(spec, more, name, life)
+        fds = self._keep(spec, self._cut[server.index], name, life)
         self._fork("standby", server.index, place_server(), fds, more, life)
         member = self._crew.standby_of(server)
         member.address, member.memory = address, name if fds else ""
@@ -165,30 +233,30 @@ class Starter:
         """Nobody goes on from what a standby had."""
         self._segments.drop(standby.memory)
 
-    def _keep(self, spec: RunSpec, more: dict[str, Any], name: str, life: int) -> dict[str, int]:
+    def _keep(self, spec: RunSpec, spans: Sequence[Span], name: str, life: int) -> dict[str, int]:
         """Memory for what a server holds, where that may outlive it."""
         if not keeps_memory(spec):
             return {}
-        states = STATES[spec.optimizer or "sgd"]
-        sizes = Sizes.of(more["stop"] - more["start"], more["block"], states, spec.workers)
+        size, states = spans[-1][1] - spans[0][0], STATES[spec.optimizer or "sgd"]
+        sizes = Sizes.cut(size, len(spans), states, self.room)
         return self._segments.keep(name, sizes, check=not life)
 
     def standing(self) -> dict[str, Any]:
         """How things stand with the workers, for whoever begins to serve."""
-        workers = self._crew.workers()
+        workers = {m.index: m for m in self._crew.everybody()}
+        places = range(max(self._places, *(n + 1 for n in workers)))
         return {
-            "lives": [m.life for m in workers],
-            "left": [m.index for m in workers if m.reached("trained")],
+            "lives": [workers[n].life if n in workers else 0 for n in places],
+            "left": [n for n in places if n not in workers or workers[n].reached("trained")],
         }
 
     def _serving(self, spec: RunSpec, facts: Facts, index: int) -> dict[str, Any]:
         """What a server and its standby both need to know."""
-        start, stop = self._shards[index]
         return {
             "identity": asdict(self._identity) if self._identity else None,
-            "start": start,
-            "stop": stop,
+            "spans": self._cut[index],
             "workers": spec.workers,
+            "room": self.room,
             "gate": spec.kind.gate,
             "bound": spec.bound or 0,
             "backup": spec.backup,
@@ -197,7 +265,6 @@ class Starter:
             "damp_stale": spec.damp_stale,
             "codec": spec.codec,
             "rule": spec.optimizer,
-            "block": self._block(spec, facts),
             "layers": facts.layers if spec.optimizer in LAYERWISE else (),
             "hyper": _hyper(spec, facts),
             "replicas": spec.replicas,
@@ -209,13 +276,15 @@ class Starter:
     ) -> None:
         """Tell a worker the spec as resolved, where the others are, and what to go on from."""
         meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
-        alone = spec.workers <= len(self._cores)
+        alone = max(spec.workers, len(self._crew.workers())) <= len(self._cores)
         member.control.send(
             "roster",
             spec=spec.model_dump(),
-            shards=self._shards,
+            room=self.room,
+            crew=self._hands,
+            leads=member.role == self._crew.leader,
+            spans=self._cut,
             addresses=[m.address for m in self._crew.servers()],
-            block=self._block(spec, facts),
             secret=self._secret.hex(),
             certificate=self._identity.certificate if self._identity else "",
             meeting=meeting,

@@ -40,9 +40,9 @@ class Succession:
             case "answered":
                 member.answered = tuple(message["versions"])
             case "absent":
-                self._on_absent(member, self._crew.workers()[message["worker"]])
+                self._on_absent(member, self._crew.worker(message["worker"]))
             case "present":
-                self._on_present(member, self._crew.workers()[message["worker"]])
+                self._on_present(member, self._crew.worker(message["worker"]))
             case _:
                 return False
         return True

@@ -28,6 +28,7 @@ from paceline.launch.leasing import Leasing
 from paceline.launch.losses import Losses
 from paceline.launch.nursery import Nursery
 from paceline.launch.regrouping import Regrouping
+from paceline.launch.resizing import Resizing
 from paceline.launch.resolve import resolve
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
@@ -37,6 +38,7 @@ from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
+from paceline.store.requests import Requests
 from paceline.transport.control import Control
 from paceline.types import Event, Facts, Observer, record
 from paceline.worker.recipe import Recipe
@@ -69,11 +71,23 @@ class Supervisor:
         self._crew = crew = Crew()
         self._starter = Starter(nursery, folder, crew, self._clock, self._cores)
         self._succession = Succession(crew, self._starter, self._tell)
-        self._leasing = Leasing()
+        self._leasing = Leasing(crew)
         self._keeping = Keeping(
             folder.checkpoints(), folder.id, crew, self._clock, self._tell, going_on
         )
         self._regrouping = Regrouping(crew, self._tell)
+        self._resizing = Resizing(
+            course,
+            Requests(folder.path),
+            crew,
+            self._starter,
+            self._regrouping,
+            self._leasing,
+            self._keeping,
+            stopping,
+            self._clock,
+            self._tell,
+        )
         # A run that is taken up has had its faults.
         faults = spec.inject if going_on is None else ()
         self._harm = Harm(faults, crew, folder.path, self._tell)
@@ -84,6 +98,7 @@ class Supervisor:
             self._starter,
             self._succession,
             self._keeping,
+            self._resizing,
             self._harm,
             self._tell,
             self._forget,
@@ -97,6 +112,7 @@ class Supervisor:
             self._keeping,
             self._regrouping,
             self._succession,
+            self._resizing,
             self._losses,
             self._harm,
             self._tell,
@@ -129,11 +145,11 @@ class Supervisor:
         course, crew = self._course, self._crew
         if self._going_on is not None:
             self._tell_going_on(self._going_on)
-        self._starter.workers(course.asked, course.work)
+        self._starter.workers(course.asked, course.work, self._crew_of_start())
         if not self._until(crew.workers, "ready"):
             return
         spec, facts = self._resolve()
-        self._starter.servers(spec, facts, self._keeping.first)
+        self._starter.servers(spec, facts, self._keeping.first, self._keeping.cut())
         if not self._until(crew.servers, "ready"):
             return
         self._starter.standbys(spec, facts)
@@ -144,18 +160,28 @@ class Supervisor:
             self._harm.brief(worker)
             self._starter.roster(spec, facts, worker, self._keeping.source(spec, worker))
         course.facts = facts
-        self._keeping.start(spec, self._leasing.book, own_loop=course.own_loop)
+        self._keeping.start(spec, self._leasing.book, course.own_loop, self._starter.served_cut)
         self._regrouping.start(spec, course.own_loop)
+        self._resizing.start()
         self._state = "running"
         self._write_live()
         self._until(crew.workers, "trained", stoppable=False)
-        course.parting = True
-        say(crew.workers(), "part")
+        self._resizing.end("the run came to its end")
+        course.places = {worker.role: place for place, worker in enumerate(crew.workers())}
+        for worker in crew.workers():
+            self._hearing.part(worker)
         self._until(crew.workers, "done", stoppable=False)
         self._regrouping.end()
         self._succession.ending = True
         say([m for m in crew if m.kind != "worker"], "stop")
         self._until(crew.everyone, "gone", stoppable=False)
+
+    def _crew_of_start(self) -> tuple[int, ...]:
+        """The workers to begin with: all of the spec's, or those that were there when a run was
+        kept that is taken up."""
+        if self._going_on is not None:
+            return self._going_on.checkpoint.crew
+        return tuple(range(self._course.asked.workers))
 
     def _resolve(self) -> tuple[RunSpec, Facts]:
         course = self._course
@@ -169,6 +195,7 @@ class Supervisor:
             self._leasing.book = LeaseBook(*of, spec.epochs, batches)
             if self._going_on is not None and self._going_on.checkpoint.leases is not None:
                 self._leasing.book.restore(self._going_on.checkpoint.leases)
+            self._leasing.resize(len(self._crew.workers()))
         return spec, facts[0]
 
     # Hearing.
@@ -201,6 +228,8 @@ class Supervisor:
             self._keeping.at_stop()
             self._hearing.stop("supervisor", "stopping", "asked to stop; workers finish their step")
         self._regrouping.turn()
+        self._resizing.turn()
+        self._leasing.turn()
         self._starter.burying.turn()
         self._keeping.turn()
         if self._clock.now() >= self._next_sample:
@@ -303,7 +332,7 @@ class Supervisor:
 
     def _end_all(self) -> None:
         """End every role that is left: ask, wait a little, then kill."""
-        for number, grace in ((signal.SIGTERM, GRACE), (signal.SIGKILL, 5.0)):
+        for number, grace in ((signal.SIGHUP, GRACE), (signal.SIGKILL, 5.0)):
             deadline = time.monotonic() + grace
             asked: set[str] = set()
             while self._crew.left() and time.monotonic() < deadline:
@@ -325,6 +354,7 @@ class Supervisor:
         try:
             self._keeping.close()
             with contextlib.suppress(PacelineError):  # told already, where it matters
+                self._resizing.end("the run is over")
                 self._harm.close()
                 self._write_live()
             self._folder.close()

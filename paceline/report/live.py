@@ -94,6 +94,8 @@ class Live:
 
     @harmless
     def event(self, event: Event) -> None:
+        if event.kind == "left":
+            self.lines.pop(event.role, None)
         if event.kind != "failed":  # raised as well, and told by whoever catches it
             self.console.print(Text(event_line(record(event)), style="yellow"), soft_wrap=True)
 

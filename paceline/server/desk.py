@@ -64,46 +64,66 @@ class Desk:
         kept: Kept | None = None,
         tell: Tell | None = None,
         lease: float = 0.0,
+        room: int = 0,
+        spans: Sequence[slice] | None = None,
     ) -> None:
         """`kept` is what a former server left, or where this one's successor will look. With `tell`
-        a standby may follow, and the supervisor is told how far it is."""
-        self._workers = workers
-        spans = blocks(size, block)
+        a standby may follow, and the supervisor is told how far it is. There may come more than
+        these workers, up to `room`. The blocks are `spans`, or of `block` floats each."""
+        room = max(room, workers)
+        self._room = room
+        spans = blocks(size, block) if spans is None else spans
+        block = max(span.stop - span.start for span in spans)
         gates = [gate() for _ in spans]
         self._follower = Follower(len(spans), tell) if tell is not None else None
         # A gradient stays until others have come, or a standby has it.
         holds = gates[0].holds or tell is not None
         params = kept.params if kept is not None else torch.empty(1, size)
-        grads = torch.empty(workers, size if holds else min(block, size))
+        self._width = size if holds else min(block, size)
         self.windows = []
-        self._rows: list[Tensor] = []  # a block's gradients, a worker each
+        self._spans = spans if holds else [slice(0, s.stop - s.start) for s in spans]
+        self._rows: list[list[Tensor]] = []  # a block's gradients, a worker each
         self._inbox: list[list[memoryview]] = []  # where they are received
         self._codec = codec
-        room = codec.room(min(block, size)) if codec is not None else 0
-        self._coded = torch.empty(workers, room, dtype=torch.uint8)
+        self._most = codec.room(min(block, size)) if codec is not None else 0  # bytes of a block
+        self._coded: list[Tensor] = []
         self._unread = raw(
-            torch.empty(max(room, min(block, size) * FLOAT_BYTES), dtype=torch.uint8)
+            torch.empty(max(self._most, min(block, size) * FLOAT_BYTES), dtype=torch.uint8)
         )
         for index, (span, own) in enumerate(zip(spans, gates, strict=True)):
-            rows = grads[:, span] if holds else grads[:, : span.stop - span.start]
+            rows: list[Tensor] = []
             states = kept.state[:, :, span] if kept is not None and kept.state.shape[1] else None
             table = Table(params[:, span], rows, rule(span.stop - span.start), states=states)
-            marks = Marks(kept.words, index, len(spans), workers) if kept is not None else None
-            views = [raw(row) for row in rows] if self._follower is not None else ()
-            self.windows.append(
-                Window(index, table, own, tally, damp, marks, self._follower, views)
-            )
+            marks = Marks(kept.words, index, len(spans), 0, room) if kept is not None else None
+            self.windows.append(Window(index, table, own, tally, damp, marks, self._follower, room))
             self._rows.append(rows)
-            self._inbox.append([raw(row) for row in (self._coded if codec else rows)])
+            self._inbox.append([])
         self._params = params
-        self._lives = [0] * workers  # how often each worker was started again
-        self._lost = [False] * workers  # and has not come since
+        self._lives: list[int] = []  # how often each worker was started again
+        self._lost: list[bool] = []  # and has not come since
+        self._seat(workers)
         self._missed: set[int] = set()  # nobody waits for them, and they have not come since
         self.returned: list[int] = []  # those that have
         self._lines = Lines(lease)
         self.copying: Copying | None = None  # for the checkpoint that is being made
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * size * FLOAT_BYTES
+
+    def _seat(self, workers: int) -> range:
+        """Have a place for the gradients of so many workers: those that are new."""
+        new = range(len(self._lives), min(workers, self._room))
+        for _ in new:
+            whole = torch.empty(self._width)
+            coded = torch.empty(self._most, dtype=torch.uint8)
+            self._coded.append(coded)
+            for window, span in zip(self.windows, self._spans, strict=True):
+                row = whole[span]
+                self._rows[window.index].append(row)
+                self._inbox[window.index].append(raw(coded if self._codec else row))
+                window.seat(raw(row))
+            self._lives.append(0)
+            self._lost.append(False)
+        return new
 
     @property
     def params(self) -> Tensor:
@@ -121,7 +141,7 @@ class Desk:
 
     def target(self, connection: Connection, frame: Frame) -> memoryview | None:
         """Where this frame's payload goes."""
-        if frame.sender >= self._workers:
+        if frame.sender >= len(self._lives):
             raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
         if frame.block >= len(self.windows):
             raise WireError(f"a frame names block {frame.block}, which this server does not have.")
@@ -163,7 +183,7 @@ class Desk:
             case Kind.PUSH:
                 window = self.windows[frame.block]
                 if self._codec is not None and frame.weight > 0 and not window.known(frame):
-                    data = self._coded[frame.sender, : frame.length]
+                    data = self._coded[frame.sender][: frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
                 window.push(connection, frame)
             case Kind.LEAVE:
@@ -193,7 +213,7 @@ class Desk:
 
     def keep(self) -> Copying:
         """Begin to copy what a checkpoint needs, in place of one that was begun before."""
-        self.copying = Copying(self.windows, self._workers)
+        self.copying = Copying(self.windows, len(self._lives))
         return self.copying
 
     def permit(self, number: int) -> None:
@@ -220,6 +240,9 @@ class Desk:
 
     def meet(self, lives: Sequence[int], left: Sequence[int]) -> None:
         """How things stand when a server takes over: each worker's life, and who has left."""
+        for worker in self._seat(len(lives)):
+            for window in self.windows:
+                window.gate.join(worker)
         self._lives = list(lives)
         for worker in left:
             self.leave(worker)
@@ -230,7 +253,11 @@ class Desk:
             window.leave(worker)
 
     def lose(self, worker: int, life: int) -> None:
-        """This life of a worker is over, by the supervisor's word: nobody waits for it."""
+        """This life of a worker is over, by the supervisor's word: nobody waits for it.
+
+        One that is to come for the first time has had a life, too, that nobody has seen.
+        """
+        self._seat(worker + 1)
         self._lives[worker], self._lost[worker] = life + 1, True
         self._missed.discard(worker)
         self._lines.drop(worker)

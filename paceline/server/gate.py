@@ -22,6 +22,7 @@ class Push(NamedTuple):
     seconds: float = 0.0
     stop: bool = False  # its worker was asked to end
     keep: bool = False  # and for a checkpoint
+    last: bool = False  # the worker goes after this one
 
 
 class Decision(NamedTuple):

@@ -41,11 +41,22 @@ class Kept(NamedTuple):
 class Marks:
     """A block's words: what stands, whose pushes are in it, and who has which share next."""
 
-    def __init__(self, words: memoryview, block: int, blocks: int, workers: int) -> None:
+    def __init__(
+        self, words: memoryview, block: int, blocks: int, workers: int, room: int = 0
+    ) -> None:
+        """There are words for `room` workers; only those that are there are written."""
+        room = max(room, workers)
         self._words = words
         self._stands = block
-        rows = [blocks + (place * blocks + block) * 3 * workers for place in range(2)]
-        self._of = [range(row, row + 3 * workers, 3) for row in rows]
+        self._workers = workers
+        rows = [blocks + (place * blocks + block) * 3 * room for place in range(2)]
+        self._all = [range(row, row + 3 * room, 3) for row in rows]
+        self._of = [row[:workers] for row in self._all]
+
+    def seat(self) -> None:
+        """There is one more worker."""
+        self._workers += 1
+        self._of = [row[: self._workers] for row in self._all]
 
     @property
     def version(self) -> int | None:
@@ -62,7 +73,7 @@ class Marks:
         return {w: (begin, end) for w, (begin, end) in found.items() if begin < end}
 
     def _standing(self) -> Iterator[tuple[int, int]]:
-        return enumerate(self._of[(self.version or 0) % 2])
+        return enumerate(self._all[(self.version or 0) % 2])
 
     def stand(
         self, version: int, pushes: dict[int, int], share: Callable[[int], tuple[int, int]]

@@ -17,12 +17,13 @@ class Note(NamedTuple):
     pushes: dict[int, int]
     shares: Shares
 
-    def pack(self, workers: int) -> bytes:
-        """As many bytes for each worker, so that both ends know how long it is."""
+    def pack(self, workers: int, room: int = 0) -> bytes:
+        """As many bytes for each there is room for, so that both ends know how long it is."""
         none = (0, 0)
-        return b"".join(
+        told = [
             _WORKER.pack(self.pushes.get(w, 0), *self.shares.get(w, none)) for w in range(workers)
-        )
+        ]
+        return b"".join(told).ljust(note_bytes(max(room, workers)), b"\0")
 
     @classmethod
     def unpack(cls, data: bytes | memoryview) -> Note:

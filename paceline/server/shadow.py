@@ -22,10 +22,10 @@ from paceline.transport.memory import FLOAT_BYTES, raw
 class Shadow:
     """Of a desk that serves nobody until `take_over`."""
 
-    def __init__(self, desk: Desk, workers: int) -> None:
+    def __init__(self, desk: Desk, room: int) -> None:
         self._desk, self._windows = desk, desk.windows
         self._notes: dict[int, bytes] = {}  # of the blocks that have parameters
-        self._note = note_bytes(workers)
+        self._note = note_bytes(room)
         widest = max(sum(part.numel() for part in w.table.held) for w in self._windows)
         inbox = torch.empty(self._note + widest * FLOAT_BYTES, dtype=torch.uint8)
         self._inbox = raw(inbox)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ class Short:
     def descend_mean(
         self,
         values: Tensor,
-        rows: Sequence[Sequence[Tensor]],
+        rows: Mapping[int, Sequence[Tensor]],
         pushes: Sequence[tuple[int, float]],
         lr: float,
     ) -> None:

@@ -22,13 +22,14 @@ class Table:
     """One writer. `version` counts updates; a half-applied one is never the current version.
 
     `grads` has a row a worker: where its gradient lies when it is to be applied. Views of every
-    chunk are made once: on small models making them would cost more than the arithmetic.
+    chunk are made once, when first needed: on small models making them would cost more than the
+    arithmetic, and there may be room for workers that never come.
     """
 
     def __init__(
         self,
         slots: Tensor,
-        grads: Tensor,
+        grads: Tensor | Sequence[Tensor],
         rule: Rule,
         chunks: list[slice] | None = None,
         states: Tensor | None = None,
@@ -41,7 +42,7 @@ class Table:
         self._rule = rule
         self._chunks = rule.chunks() if chunks is None else chunks
         self._slot_views = [self.chunked(slot) for slot in slots]
-        self._grad_views = [self.chunked(grad) for grad in grads]
+        self._grad_views = _Rows(grads, self.chunked)
         if rule.layerwise:  # it goes over the mean twice, so all of it is kept
             whole = torch.empty(self.size)
             self._mean_views = [whole[at] for at in self._chunks]
@@ -191,6 +192,21 @@ class Table:
             total += weight
             mean = torch.lerp(mean, views[index], weight / total, out=out)
         return mean
+
+
+class _Rows(dict[int, list[Tensor]]):
+    """A worker's gradient, chunk by chunk."""
+
+    def __init__(
+        self, grads: Tensor | Sequence[Tensor], chunked: Callable[[Tensor], list[Tensor]]
+    ) -> None:
+        super().__init__()
+        self._grads = grads
+        self._chunked = chunked
+
+    def __missing__(self, worker: int) -> list[Tensor]:
+        self[worker] = made = self._chunked(self._grads[worker])
+        return made
 
 
 def _numbered(before: Callable[[int], None] | None, first: int) -> Callable[[Part], None] | None:

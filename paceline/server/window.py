@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from paceline.errors import WireError
@@ -13,7 +13,7 @@ from paceline.server.kept import Marks
 from paceline.server.note import Note
 from paceline.server.rules import damped
 from paceline.server.table import Table
-from paceline.transport.frames import KEEP, STOP, Frame, Kind
+from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import raw
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ class Window:
         damp: bool,
         marks: Marks | None = None,
         follower: Follower | None = None,
-        rows: Sequence[memoryview] = (),
+        room: int = 0,
     ) -> None:
-        """`rows` is where the workers' gradients lie, for a follower."""
+        """A follower is told of as many workers as there is `room` for."""
         self.index = index
         self.table = table
         self.gate = gate
@@ -60,7 +60,8 @@ class Window:
         self._damp = damp
         self._marks = marks
         self._follower = follower
-        self._rows = rows
+        self._rows: list[memoryview] = []  # where the workers' gradients lie
+        self._room = room
         self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
@@ -80,6 +81,12 @@ class Window:
         self._done = {w: Done(sequence, 0, Kind.STATE) for w, sequence in note.pushes.items()}
         self.gate.resume(self.table.version, note.pushes, note.shares)
         self.ready = True
+
+    def seat(self, row: memoryview) -> None:
+        """One more worker, whose gradients lie there."""
+        self._rows.append(row)
+        if self._marks is not None:
+            self._marks.seat()
 
     def take_over(self, note: Note) -> None:
         """Serve what was followed so far, and leave it to a successor where that is to be."""
@@ -177,8 +184,8 @@ class Window:
         if not known:
             name = worker, frame.sequence, frame.version
             push = Push(*name, frame.weight, frame.lr, frame.begin, frame.seconds)
-            stop, keep = bool(frame.asked & STOP), bool(frame.asked & KEEP)
-            self._act(self.gate.push(push._replace(stop=stop, keep=keep)))
+            stop, keep, last = (bool(frame.asked & what) for what in (STOP, KEEP, LEAVE))
+            self._act(self.gate.push(push._replace(stop=stop, keep=keep, last=last)))
 
     def leave(self, worker: int) -> None:
         if not self.gate.holds:  # what it pushed is applied, and nobody is there for the answer
@@ -237,9 +244,10 @@ class Window:
         follower.update(frame, *payload)
 
     def _note(self) -> bytes:
-        workers = range(len(self._rows))
+        workers = len(self._rows)
         pushes = {w: done.sequence for w, done in self._done.items()}
-        return Note(pushes, {w: self.gate.share(w) for w in workers}).pack(len(workers))
+        shares = {w: self.gate.share(w) for w in range(workers)}
+        return Note(pushes, shares).pack(workers, self._room)
 
     def base(self) -> tuple[Frame, bytes]:
         payload = b"".join((self._note(), *(part.numpy().tobytes() for part in self.table.held)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,13 +56,19 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
     """`run` says whose it is; `time` is in seconds of the run; `leases` is the book of them, where
-    workers lease samples."""
+    workers lease samples; `cut` tells of each server its blocks, where servers have parts."""
 
     number: int
     run: str
     time: float
     parts: tuple[Part, ...]
     leases: dict[str, Any] | None = None
+    cut: Sequence[Sequence[Sequence[int]]] | None = None
+
+    @property
+    def crew(self) -> tuple[int, ...]:
+        """The numbers of the workers that were there."""
+        return tuple(int(part.role.partition("-")[2]) for part in self._workers)
 
     @property
     def step(self) -> int:

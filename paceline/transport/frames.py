@@ -29,10 +29,10 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 6
+PROTOCOL = 7
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
-STOP, KEEP = 1, 2  # what a worker was asked: to end, for a checkpoint
+STOP, KEEP, LEAVE = 1, 2, 4  # what a worker was asked: to end, for a checkpoint, to go
 
 
 class Kind(IntEnum):

@@ -40,7 +40,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
         if told["step"] != scored:
             scored = told["step"]
             read_snapshot(fds["snapshot"], replica)
-            scorer.tell(scored, told["epoch"], part=0, parts=1, final=False)
+            scorer.tell(scored, told["epoch"])
         control.send("progress", **record(Progress(step=scored, samples=scorer.samples)))
         time.sleep(REST)
     control.send("done", samples=scorer.samples)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from paceline.errors import TaskError
-from paceline.exchange.base import Exchange
+from paceline.exchange.base import Among, Exchange
 from paceline.exchange.replica import Replica
 from paceline.store.parts import Arrays, Seal, read_part
 from paceline.transport.control import Control, Message
@@ -46,16 +46,16 @@ class Keeper:
         """Keep what is now, between two steps."""
         self._writer.close()
         try:
-            values, arrays = self._copy(position)
+            values, arrays = self._copy(position, Among(asked["place"], asked["of"]))
         except (MemoryError, RuntimeError) as wrong:  # torch's word for no memory is the latter
             self._writer.refuse(asked, f"no copy could be made: {wrong}")
             return
         how_far = {"step": position.taken, "epoch": position.epoch, "round": position.round}
         self._writer.write(asked, values, arrays, how_far)
 
-    def _copy(self, position: Position) -> tuple[dict[str, Any], Arrays]:
+    def _copy(self, position: Position, among: Among) -> tuple[dict[str, Any], Arrays]:
         randomness, arrays = random_states(self._replica.device)
-        for name, tensor in self._exchange.keep().items():
+        for name, tensor in self._exchange.keep(among).items():
             arrays[EXCHANGE + name] = tensor.numpy()
         for name, buffer in self._replica.model.named_buffers():
             arrays[BUFFER + name] = _bytes(buffer).clone().numpy()

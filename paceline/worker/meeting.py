@@ -14,6 +14,7 @@ from torch._C._distributed_c10d import TCPStore
 from paceline.exchange.base import Groups, Post
 from paceline.exchange.layout import in_a_group, layout
 from paceline.server.rules import Hyper
+from paceline.server.shards import Cut
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control
@@ -26,10 +27,11 @@ PLAN_SECONDS = 24 * 3600.0  # one of the others may be in a long step; its death
 class Meeting:
     """Where workers that form a process group find one another: a store that one of them keeps.
 
-    Worker-0 keeps the first. Whoever is without a group opens another, in case it is chosen.
+    The `first` worker keeps the first. Whoever is without a group opens another, in case it is
+    chosen.
     """
 
-    def __init__(self, spec: RunSpec, index: int, control: Control, life: int = 0) -> None:
+    def __init__(self, spec: RunSpec, index: int, control: Control, first: bool) -> None:
         self.address = ""
         self._index = index
         self._host = spec.host
@@ -39,7 +41,7 @@ class Meeting:
             return
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        if index == 0 and life == 0:
+        if first:
             self._open()
 
     def _open(self) -> None:
@@ -72,6 +74,30 @@ class Meeting:
         self._store = None
 
 
+class Servers:
+    """Who has which blocks of the parameters, and where, as the supervisor has told it last."""
+
+    def __init__(self, roster: dict[str, Any], control: Control) -> None:
+        self._control = control
+        self._take(roster)
+
+    def _take(self, told: dict[str, Any]) -> None:
+        self._cut = [[(start, stop) for start, stop in spans] for spans in told["spans"]]
+        self._addresses: list[str] = list(told["addresses"])
+
+    def held(self) -> Cut:
+        """By server, its blocks."""
+        while (told := self._control.take("servers")) is not None:
+            self._take(told)
+        return self._cut
+
+    def where(self) -> list[str]:
+        """By server of the cut that was told last, its address; none if it is not known yet."""
+        while (moved := self._control.take("moved")) is not None:
+            self._addresses[moved["server"]] = moved["address"]
+        return self._addresses
+
+
 def post_from(
     roster: dict[str, Any],
     spec: RunSpec,
@@ -84,18 +110,13 @@ def post_from(
     groups: Groups | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
-    addresses: list[str] = list(roster["addresses"])
-
-    def where() -> list[str]:
-        """As the supervisor has told it last."""
-        while (moved := control.take("moved")) is not None:
-            addresses[moved["server"]] = moved["address"]
-        return addresses
+    servers = Servers(roster, control)
+    crew = tuple(roster["crew"])
+    need = layout(spec, size, len(servers.held()), 0, roster["room"])
 
     def answered(versions: Sequence[int]) -> None:
         control.send("answered", versions=list(versions))
 
-    need = layout(spec, size, len(roster["shards"]), 0)
     shared = spec.transport == "shm"
 
     def rows(name: str, count: int) -> Tensor | None:
@@ -103,7 +124,9 @@ def post_from(
 
     return Post(
         index=index,
-        workers=spec.workers,
+        workers=max(spec.workers, crew[-1] + 1),
+        room=roster["room"],
+        crew=crew,
         life=life,
         returns=spec.max_restarts > 0,
         lease=spec.lease,
@@ -111,10 +134,10 @@ def post_from(
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
         certificate=roster["certificate"],
-        shards=tuple((start, stop) for start, stop in roster["shards"]),
-        block=roster["block"],
-        addresses=tuple(addresses),
-        where=where,
+        shards=tuple((spans[0][0], spans[-1][1]) for spans in servers.held()),
+        held=servers.held,
+        addresses=tuple(servers.where()),
+        where=servers.where,
         answered=answered,
         meeting=roster["meeting"],
         board=fds["board"] if shared else None,

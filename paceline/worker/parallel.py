@@ -88,7 +88,7 @@ class OwnLoop:
         self._own_step = optimizer.step
         self.replica = Replica(model)
         give_back()
-        self._meeting = Meeting(spec, self._index, scene.control)
+        self._meeting = Meeting(spec, self._index, scene.control, assignment["first"])
         rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(
             parameters=self.replica.size,
@@ -122,7 +122,7 @@ class OwnLoop:
             exchange=self.exchange,
             harm=Harm(scene.control, Path(assignment["folder"])),
             steps=0,
-            at_epoch_end=lambda step, epoch: None,
+            at_epoch_end=lambda step, epoch, share: None,
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
         )

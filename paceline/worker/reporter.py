@@ -14,13 +14,16 @@ from paceline.transport.control import Control, Message
 from paceline.types import NOTHING, Progress, record
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Position
+from paceline.worker.notice import Notice
+from paceline.worker.scoring import Share
 
 EVERY = 0.25  # seconds between looks at the control connection
 BEGINNING = Position()
 
 
 class Reporter:
-    """Also hears: `stopping` is set once the supervisor asks this worker to end."""
+    """Also hears: `stopping` is set once the supervisor asks this worker to end, and `parting` once
+    it is to go while the others go on."""
 
     def __init__(
         self,
@@ -31,10 +34,12 @@ class Reporter:
         exchange: Exchange,
         harm: Harm,
         steps: int,
-        at_epoch_end: Callable[[int, int], None],
+        at_epoch_end: Callable[[int, int, Share], None],
         on_snapshot: Callable[[Message], None],
         on_keep: Callable[[Message, Position], None],
         position: Position = BEGINNING,
+        notice: Notice | None = None,
+        on_lead: Callable[[], None] = lambda: None,
     ) -> None:
         self._control = control
         self._writer = writer
@@ -47,7 +52,10 @@ class Reporter:
         self._wish: Message | None = None  # for a checkpoint
         self._called = NOTHING  # the generation of the group that was last asked to part
         self._next = 0.0
+        self._notice = notice
+        self._on_lead = on_lead
         self.stopping = False
+        self.parting = False
         self._round = position.round
         self.taken = position.taken
         self.samples = position.samples
@@ -88,19 +96,24 @@ class Reporter:
         self.epoch = lot.epoch + lot.last  # epochs done, as far as this worker can tell
         if self.epoch > self._told:
             self._told = self.epoch
-            self._at_epoch_end(self.taken, self.epoch)
+            self._at_epoch_end(self.taken, self.epoch, lot.share)
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
         self.harm.between(self.taken)
 
     @property
-    def asked(self) -> tuple[bool, bool, bool]:
-        """Whether to stop, to keep a checkpoint as soon as all are asked to, to leave the group.
+    def asked(self) -> tuple[bool, bool, bool, bool]:
+        """Whether to stop, to keep a checkpoint once all are asked to, to leave the group, to go.
 
         The last checkpoint is kept when all steps are taken.
         """
         keeping = self._wish is not None and not self._wish["last"]
-        return self.stopping, keeping, self.leaving
+        return self.stopping, keeping, self.leaving, self.parting
+
+    @property
+    def round(self) -> int:
+        """The next, where there are rounds."""
+        return self._round
 
     @property
     def leaving(self) -> bool:
@@ -135,8 +148,14 @@ class Reporter:
             received=self._exchange.received,
         )
         self._control.send("progress", **record(progress))
+        if self._notice is not None and self._notice.taken():
+            self._control.send("notice")
         while self._control.take("stop"):
             self.stopping = True
+        while self._control.take("leave"):
+            self.parting = self.parting or not self.stopping  # else all go
+        while self._control.take("lead"):
+            self._on_lead()
         self.harm.hear()
         while (wish := self._control.take("keep")) is not None:
             self.wish(wish)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from paceline.data.sampler import Lot, Order, leased, rounds, slices
-from paceline.exchange.base import Exchange
+from paceline.exchange.base import Among, Exchange, Post
 from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
@@ -34,6 +34,7 @@ from paceline.worker.keeping import Keeper, Position, restore
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
 from paceline.worker.meeting import Meeting, post_from
+from paceline.worker.notice import Notice
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 from paceline.worker.saving import save_parameters, write_snapshot
@@ -45,10 +46,10 @@ PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death
 
 
 def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+    notice = Notice()
     spec = RunSpec(**assignment["spec"])
     index, life = int(assignment["index"]), int(assignment["life"])
-    folder = Path(assignment["folder"])
-    clock = Clock(assignment["t0"])
+    folder, clock = Path(assignment["folder"]), Clock(assignment["t0"])
 
     task = task_for(spec, fds)
     torch.manual_seed(spec.seed)
@@ -56,7 +57,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     data = task.data()
     replica = Replica(task.model().to(device))
     give_back()
-    meeting = Meeting(spec, index, control, life)
+    meeting = Meeting(spec, index, control, assignment["first"])
     facts = Facts(
         parameters=replica.size,
         layers=replica.layers,
@@ -75,15 +76,12 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     post = post_from(roster, spec, index, fds, replica.size, control, None, life, meeting)
     steps = _steps(spec, len(data.train))
     exchange = make_exchange(spec, replace(post, kernels=_kernels(replica, steps)))
-    exchange.start(replica)
-    give_back()
-    if roster["checkpoint"]:
-        position = restore(roster["checkpoint"], replica, exchange)
-    else:
-        position = _position(spec, len(data.train), exchange)
+    position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
     keeper = Keeper(control, replica, exchange)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
-    scorer.set_post(spec, index)
+    scorer.set_post(spec, roster["leads"])
+    if life:
+        control.send("started", round=exchange.round if spec.kind.samples == "slices" else None)
 
     def give_snapshot(_: Message) -> None:
         write_snapshot(fds["snapshot"], replica)
@@ -104,18 +102,25 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             on_snapshot=give_snapshot,
             on_keep=keeper.keep,
             position=position,
+            notice=notice,
+            on_lead=scorer.lead,
         )
-        lots = _lots(spec, index, len(data.train), control, exchange)
+        lots = _lots(spec, post, len(data.train), control, exchange)
         place = partial(to_device, device=device)
         with contextlib.closing(Batches(data.train, lots, place)) as batches:
             recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
-            if spec.balance:  # a fast worker's share is larger; in parts it would be slower again
-                most *= 2
+            # A fast worker's share is larger; in parts it would be slower again.
+            most *= 1 + spec.balance
             if not exchange.over:
                 train(task, replica, batches, exchange, recipe, most, reporter)
-        part(exchange, reporter, control)
-    scorer.at_end(reporter.taken, reporter.epoch)
-    if index == 0:
+        reporter.tell()
+        among = None if reporter.parting else part(exchange, reporter, control)
+    if among is None:
+        keeper.close()
+        leave(exchange, reporter, control)
+        return
+    scorer.at_end(reporter.taken, reporter.epoch, *among)
+    if among.first:
         save_parameters(folder / "final.pt", replica.model)
     keeper.close()
     done(exchange, reporter, control)
@@ -124,12 +129,13 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
 
 
 def _lots(
-    spec: RunSpec, index: int, samples: int, control: Control, exchange: Exchange
+    spec: RunSpec, post: Post, samples: int, control: Control, exchange: Exchange
 ) -> Iterator[Lot]:
     order, step = Order(samples, spec.seed), spec.step_samples
     if spec.kind.samples == "leases":
         return leased(order, step, leases(control, lambda: exchange.taken))
-    lots = slices(order, step, index, spec.workers, spec.epochs, spec.steps)
+    how_many = spec.workers, spec.epochs, spec.steps
+    lots = slices(order, step, post.index, *how_many, post.crew)
     lots.go_on(exchange.round, exchange.share)
     return lots
 
@@ -138,8 +144,14 @@ def _kernels(replica: Replica, steps: int) -> Kernels | None:
     return worthwhile(replica.size, steps) if replica.device.type == "cpu" else None
 
 
-def _position(spec: RunSpec, samples: int, exchange: Exchange) -> Position:
-    """Where a worker begins that goes on from no checkpoint: not at 0 in a later life."""
+def _start(
+    exchange: Exchange, replica: Replica, spec: RunSpec, samples: int, kept: Message | None
+) -> Position:
+    """Meet the others: where this worker goes on. Without a checkpoint not at 0 in a later life."""
+    exchange.start(replica)
+    give_back()
+    if kept:
+        return restore(kept, replica, exchange)
     epoch = exchange.round // rounds(samples, spec.step_samples * spec.workers)
     return Position(round=exchange.round, taken=exchange.taken, epoch=epoch)
 
@@ -149,7 +161,7 @@ def _steps(spec: RunSpec, samples: int) -> int:
     return spec.steps or rounds(samples, spec.step_samples * spec.workers) * (spec.epochs or 1)
 
 
-def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:
+def part(exchange: Exchange, reporter: Reporter, control: Control) -> Among:
     """Finish, wait until all have, and take the final shared parameters."""
     exchange.finish()
     reporter.tell()
@@ -165,6 +177,15 @@ def part(exchange: Exchange, reporter: Reporter, control: Control) -> None:
         elif said["generation"] == exchange.generation:
             exchange.regroup()
     exchange.close()
+    return Among(said["place"], said["of"])
+
+
+def leave(exchange: Exchange, reporter: Reporter, control: Control) -> None:
+    """Go, while the others go on."""
+    exchange.leave()
+    control.send(
+        "left", done=exchange.taken, round=reporter.round, report=_report(exchange, reporter)
+    )
 
 
 def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
@@ -178,13 +199,16 @@ def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
 
 def done(exchange: Exchange, reporter: Reporter, control: Control) -> None:
     """A worker's last words."""
-    control.send(
-        "done",
-        steps=reporter.taken,
-        samples=reporter.samples,
-        dropped=reporter.dropped,
-        coding=exchange.coding(),
-        sent=exchange.sent,
-        received=exchange.received,
-        hosted=[record(server) for server in exchange.hosted()],
-    )
+    control.send("done", **_report(exchange, reporter))
+
+
+def _report(exchange: Exchange, reporter: Reporter) -> dict[str, Any]:
+    return {
+        "steps": reporter.taken,
+        "samples": reporter.samples,
+        "dropped": reporter.dropped,
+        "coding": exchange.coding(),
+        "sent": exchange.sent,
+        "received": exchange.received,
+        "hosted": [record(server) for server in exchange.hosted()],
+    }

@@ -16,6 +16,9 @@ from paceline.transport.control import Control
 
 BATCH = 500
 
+Share = tuple[int, int, int]  # begin and end, of how many
+ALL: Share = (0, 1, 1)
+
 
 class Scorer:
     """A role's scoring: what it scores, when, and telling the supervisor."""
@@ -30,44 +33,52 @@ class Scorer:
         self._clock = clock
         self.samples = 0
 
-    def tell(self, step: int, epoch: int, *, part: int, parts: int, final: bool) -> None:
-        """Score part `part` of `parts`; sums, not means, so that parts add up exactly."""
-        sums, count = score(self._task, self._model, self._test, part, parts)
+    def tell(self, step: int, epoch: int, *, share: Share = ALL, final: bool = False) -> None:
+        """Score a share of the test samples; sums, not means, so that parts add up exactly."""
+        total = len(self._test)
+        begin, end = (total * at // share[2] for at in share[:2])
+        if begin == end and (total or begin != share[0]):
+            return  # nothing to add
+        sums, count = score(self._task, self._model, self._test, begin, end)
         self.samples += count
         self._control.send(
             "score",
             time=self._clock.now(),
             step=step,
             epoch=epoch,
-            parts=parts,
             final=final,
             sums=sums,
             count=count,
+            total=total,
         )
 
 
 class WorkerScorer(Scorer):
-    """Workers that hold the same parameters score a part of the test samples each."""
+    """Workers that hold the same parameters score a part of the test samples each.
 
-    def set_post(self, spec: RunSpec, index: int) -> None:
-        self._index = index
-        self._workers = spec.workers
+    Where they never do before the end, the one that leads scores the epochs.
+    """
+
+    def set_post(self, spec: RunSpec, leads: bool) -> None:
+        self._leads = leads
         self._shared = spec.kind.shared
         self._in_step = in_step(spec)
         self._each_epoch = spec.evaluate == "epoch" and not spec.evaluator
         self._at_end = spec.evaluate != "never"
 
-    def at_epoch_end(self, step: int, epoch: int) -> None:
-        if self._each_epoch and (self._in_step or self._index == 0):
-            self._tell(step, epoch, together=self._in_step, final=False)
+    def lead(self) -> None:
+        self._leads = True
 
-    def at_end(self, step: int, epoch: int) -> None:
+    def at_epoch_end(self, step: int, epoch: int, share: Share) -> None:
+        """`share` is what this worker had of the epoch's last round: together they score all."""
+        if self._each_epoch and (self._in_step or self._leads):
+            self.tell(step, epoch, share=share if self._in_step else ALL)
+
+    def at_end(self, step: int, epoch: int, place: int, of: int) -> None:
+        """As the one in this place of so many that were there at the end."""
         if self._at_end:
-            self._tell(step, epoch, together=self._shared, final=True)
-
-    def _tell(self, step: int, epoch: int, *, together: bool, final: bool) -> None:
-        part, parts = (self._index, self._workers) if together else (0, 1)
-        self.tell(step, epoch, part=part, parts=parts, final=final)
+            share = (place, place + 1, of) if self._shared else ALL
+            self.tell(step, epoch, share=share, final=True)
 
 
 def in_step(spec: RunSpec) -> bool:
@@ -81,11 +92,10 @@ def in_step(spec: RunSpec) -> bool:
 
 
 def score(
-    task: Task, model: nn.Module, samples: Samples, part: int, parts: int
+    task: Task, model: nn.Module, samples: Samples, start: int, stop: int
 ) -> tuple[dict[str, float], int]:
-    """Each metric summed over part `part` of `parts`, and how many samples that was."""
+    """Each metric summed over these samples, and how many that was."""
     device = next(model.parameters()).device
-    start, stop = len(samples) * part // parts, len(samples) * (part + 1) // parts
     sums: dict[str, float] = {}
     training = model.training
     model.eval()

@@ -53,8 +53,8 @@ def script(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             raise TaskError(
                 f"'{path.name}' ended without calling paceline.parallel(model, optimizer)."
             )
-        part(loop.exchange, loop.reporter, control)
-    if assignment["index"] == 0:
+        among = part(loop.exchange, loop.reporter, control)
+    if among.first:
         save_parameters(folder / "final.pt", loop.replica.model)
     loop.close()
     done(loop.exchange, loop.reporter, control)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from paceline.cli import demo, launch, main, reproduce, resume, run, runs, show
+from paceline.cli import demo, launch, main, reproduce, resume, run, runs, scale, show
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
 
@@ -174,7 +174,7 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
 
 def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
-    verbs = (run.run, resume.resume, launch.launch, demo.demo, reproduce.reproduce)
+    verbs = (run.run, resume.resume, scale.scale, launch.launch, demo.demo, reproduce.reproduce)
     known = {name for verb in verbs for name in _flags(verb)}
     known |= {"--help"}
     assert set(re.findall(r"`(--[a-z-]+)", prose)) <= known
@@ -190,7 +190,7 @@ EXAMPLES = [
     line.strip().removeprefix("$ ")
     for verb in (
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
-        *(reproduce.reproduce, resume.resume),
+        *(reproduce.reproduce, resume.resume, scale.scale),
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")

@@ -157,3 +157,15 @@ def test_leases_are_asked_for_one_by_one() -> None:
 @pytest.mark.parametrize("count", [0, 1, 1000])
 def test_rows_that_nobody_asked_for_have_a_length(count: int) -> None:
     assert len(no_rows(count)) == count
+
+
+@given(samples=samples_, batch=batch_, crew=st.sets(st.integers(0, 9), min_size=1))
+def test_whoever_is_there_shares_the_batch_of_those_of_the_start(
+    samples: int, batch: int, crew: set[int]
+) -> None:
+    there = sorted(crew)
+    each = [list(slices(Order(samples, 7), batch, w, 4, 1, None, there)) for w in there]
+    for lot, *parts in zip(*lots_of(samples, 4 * batch, 1, 1), *each, strict=True):
+        assert np.array_equal(np.concatenate([part.rows for part in parts]), lot.rows)
+    later = slices(Order(samples, 7), batch, 10, 4, 1, None, there)
+    assert all(not len(lot.rows) for lot in later)

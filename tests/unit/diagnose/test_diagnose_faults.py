@@ -151,3 +151,37 @@ def test_a_connection_that_is_cut_is_over_when_it_takes_steps_again() -> None:
     assert fault.seconds == pytest.approx(2.3)
     by_itself = one(cut[1:], ends)
     assert (by_itself.what, by_itself.injected, by_itself.time) == ("not heard", False, 4.0)
+
+
+COMES = [event(2.0, "worker-2", "joining"), event(2.5, "worker-2", "joined", "at round 20")]
+GOES = [event(6.0, "worker-2", "left", "as asked; 2 go on")]
+LATER: Ends = {
+    "worker-0": stepped((6.0, 6.25)),
+    "worker-1": stepped(),
+    "worker-2": stepped(until=6.0)[25:],
+}
+
+
+@pytest.mark.parametrize("in_rounds", [False, True])
+def test_whoever_comes_is_there_with_its_first_step_and_is_done_without_when_it_goes(
+    in_rounds: bool,
+) -> None:
+    came, went = faults([*COMES, *GOES], LATER, in_rounds=in_rounds)
+    assert (came.what, came.role, came.time) == ("joined", "worker-2", 2.0)
+    assert came.seconds == pytest.approx(0.6)
+    assert (went.what, went.role, went.time) == ("left", "worker-2", 6.0)
+    assert went.seconds == pytest.approx(0.3)
+
+
+def test_a_fault_does_not_last_until_somebody_comes() -> None:
+    killed = [event(0.5, "worker-1", "died"), event(0.7, "worker-1", "back")]
+    ends = LATER | {"worker-1": stepped((0.5, 0.95))}
+    fault = faults([*killed, *COMES, *GOES], ends, in_rounds=True)[0]
+    assert (fault.what, fault.role) == ("killed", "worker-1")
+    assert fault.seconds == pytest.approx(0.5)
+
+
+def test_one_that_could_not_join_never_did() -> None:
+    lost = [event(2.0, "worker-2", "joining"), event(2.4, "worker-2", "left", "was killed")]
+    fault = one(lost, TWO, in_rounds=True)
+    assert (fault.what, fault.seconds) == ("could not join", None)

@@ -124,7 +124,8 @@ class StageBoard:
 
 
 class Stage:
-    """A run of `rounds` rounds. `deaths` is how many workers die in it; `kind` as in KINDS."""
+    """A run of `rounds` rounds. `deaths` is how many workers die in it, `come` and `go` how many
+    come later and leave before the end; `kind` as in KINDS."""
 
     def __init__(
         self,
@@ -137,7 +138,12 @@ class Stage:
         deaths: int = 2,
         rule: str = "sgd",
         balance: bool = False,
+        come: int = 0,
+        go: int = 0,
     ) -> None:
+        self.everybody = range(workers + come)
+        self._coming, self._going = list(self.everybody[workers:]), go
+        self.left: set[int] = set()
         self.kind, self.rounds, self.workers, self.rule = kind, rounds, workers, rule
         self.whole = 4 * workers
         self.size = self.whole
@@ -146,7 +152,7 @@ class Stage:
             strategy="ps-sync", transport="shm", workers=workers, optimizer=rule, balance=balance,
             **options,
         )  # fmt: skip
-        need = layout(spec, self.size if kind != "sync" else 1 << 20, shards, 1)
+        need = layout(spec, self.size if kind != "sync" else 1 << 20, shards, 1, workers + come)
         self.area = bytearray(16 * need.board)
         self.words = memoryview(self.area).cast("q")
         self.reals = memoryview(self.area).cast("d")
@@ -154,6 +160,7 @@ class Stage:
         self._post = Post(
             index=0,
             workers=workers,
+            room=workers + come,
             rule=rule,
             hyper=Hyper(),
             returns=True,
@@ -172,7 +179,7 @@ class Stage:
         self._deaths = deaths
         self._actors: dict[str, Actor] = {}
         self._by_thread: dict[int, Actor] = {}
-        self.lives = [0] * workers
+        self.lives = [0] * workers + [1] * come
         self.turnouts: dict[int, Turnout] = {}
         self.closed: dict[int, list[tuple[int, float]]] = {}
         self.used: dict[tuple[int, int], tuple[int, int]] = {}  # round, worker: share
@@ -248,13 +255,20 @@ class Stage:
 
     def _supervise(self) -> None:
         assert self._roll is not None
-        found: Muster | Quorum = self._roll(StageBoard(self), ROLL, self.workers)  # type: ignore[arg-type]
-        while len(self.finals) < self.workers:
+        board: Any = StageBoard(self)
+        found: Muster | Quorum = self._roll(board, ROLL, self.workers)
+        if self._coming:
+            found = Muster(board, ROLL, self.workers, len(self.everybody))
+        while len(self.finals) + len(self.left) < len(self.everybody):
             self.pause()
-            self.calm = len(self.finished) == self.workers
-            for worker in range(self.workers):
-                actor = self._actors[f"worker-{worker}"]
-                if actor.over and worker not in self.finals:
+            self.calm = len(self.finished) + len(self.left) == len(self.everybody)
+            if self._coming and self._random.random() < 0.05:
+                assert isinstance(found, Muster)
+                found.seat(self._coming[0])
+                self._live(self._coming.pop(0))
+            for worker in self.everybody:
+                actor = self._actors.get(f"worker-{worker}")
+                if actor and actor.over and worker not in self.finals and worker not in self.left:
                     found.bury(worker)
                     if not found.anybody():
                         self.nobody = True
@@ -274,11 +288,17 @@ class Stage:
         now, share = exchange.round, exchange.share or cut(self.whole, self.workers)[worker]
         while now < self.rounds and not exchange.over:
             self.used[now, worker] = share
-            outcome = self._step(exchange, replica, share)
+            parts = self._parts(worker)
+            outcome = self._step(exchange, replica, share, parts)
             if self.kind != "backup":  # there another may be two rounds ahead by now
                 seen = self.values.setdefault(outcome.version, replica.flat.clone())
                 torch.testing.assert_close(replica.flat, seen, rtol=0, atol=0)
             now, share = now + 1 + outcome.skipped, outcome.share or share
+            if parts:
+                assert outcome.stop
+                exchange.leave()
+                self.left.add(worker)
+                return
         exchange.finish()
         self.finished.add(worker)
         while not self.calm:
@@ -286,13 +306,24 @@ class Stage:
         exchange.close()
         self.finals[worker] = replica.flat.clone()
 
-    def _step(self, exchange: Exchange, replica: Replica, share: tuple[int, int]) -> Outcome:
+    def _parts(self, worker: int) -> bool:
+        """Whether this worker leaves after its next step; one always stays."""
+        if not worker or not self._going or self._random.random() > 0.3:
+            return False
+        self._going -= 1
+        return True
+
+    def _step(
+        self, exchange: Exchange, replica: Replica, share: tuple[int, int], parts: bool = False
+    ) -> Outcome:
         begin, end = share
         if begin < end:
             replica.parameters[0].grad = self.gradient(share)
         seconds = (end - begin) * self._random.uniform(50, 400)  # nothing beside it takes long
         began = time.monotonic() - seconds
-        gradient = Gradient(end - begin, self.whole, float(self.whole), False, began=began)
+        gradient = Gradient(
+            end - begin, self.whole, float(self.whole), False, parting=parts, began=began
+        )
         return exchange.step(gradient, lambda: 0.0)
 
     def gradient(self, share: tuple[int, int]) -> Tensor:

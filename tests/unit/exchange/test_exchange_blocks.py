@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.exchange.blocks import Progress, all_blocks
-from paceline.server.shards import cut
+from paceline.server.shards import cut, in_blocks
 
 sizes = st.lists(st.integers(0, 40), min_size=1, max_size=8).filter(lambda some: sum(some) > 0)
 
@@ -21,7 +21,7 @@ def spans_of(layers: list[int]) -> list[slice]:
 def test_blocks_cover_the_gradient_once(layers: list[int], block: int, data: st.DataObject) -> None:
     size = sum(layers)
     shards = cut(size, data.draw(st.integers(1, min(4, size))))
-    found = all_blocks(shards, block)
+    found = all_blocks(in_blocks(shards, block))
     assert [at for one in found for at in range(one.at.start, one.at.stop)] == list(range(size))
     for server, (start, stop) in enumerate(shards):
         own = [one for one in found if one.server == server]
@@ -36,7 +36,7 @@ def test_every_float_is_given_once_and_a_block_is_complete_with_its_last(
     layers: list[int], block: int, data: st.DataObject
 ) -> None:
     size, spans = sum(layers), spans_of(layers)
-    found = all_blocks(cut(size, data.draw(st.integers(1, min(4, size)))), block)
+    found = all_blocks(in_blocks(cut(size, data.draw(st.integers(1, min(4, size)))), block))
     progress = Progress(spans, found)
     for _ in range(2):  # the second backward is as the first
         progress.begin()
@@ -62,7 +62,7 @@ def test_every_float_is_given_once_and_a_block_is_complete_with_its_last(
 @given(layers=sizes, block=st.integers(1, 50))
 def test_a_block_is_alone_where_one_parameter_has_all_of_it(layers: list[int], block: int) -> None:
     spans = spans_of(layers)
-    found = all_blocks([(0, sum(layers))], block)
+    found = all_blocks(in_blocks([(0, sum(layers))], block))
     progress = Progress(spans, found)
     for number, one in enumerate(found):
         within = any(s.start <= one.at.start and one.at.stop <= s.stop for s in spans)

@@ -309,3 +309,32 @@ def test_bounded_nobody_goes_back_for_one_that_was_given_up_and_is_heard_again()
     assert late.answer == (1,)
     assert gate.share(1) == (8, 0)  # and it goes on from there
     assert gate.push(Push(0, 9, 0, 1.0, 0.1, round=9)).answer == (0,)
+
+
+@given(st.permutations(range(3)))
+def test_a_round_waits_for_whoever_has_come_and_the_next_is_shared_with_it(
+    order: list[int],
+) -> None:
+    gate = All(2, whole=12)
+    gate.join(2)
+    assert [gate.share(worker) for worker in range(3)] == [(0, 6), (6, 12), (0, 0)]
+    decisions = [gate.push(push(worker)) for worker in order]
+    assert decisions[:2] == [WAIT, WAIT]
+    assert sorted(decisions[2].answer) == [0, 1, 2]
+    assert [gate.share(worker) for worker in range(3)] == [(0, 4), (4, 8), (8, 12)]
+
+
+@given(st.permutations(range(3)), st.integers(0, 2))
+def test_the_round_after_somebodys_last_is_shared_out_without_it(
+    order: list[int], leaver: int
+) -> None:
+    gate = All(3, whole=12)
+    for worker in order:
+        decision = gate.push(push(worker)._replace(last=worker == leaver))
+    assert sorted(decision.answer) == [0, 1, 2]
+    left = [worker for worker in range(3) if worker != leaver]
+    assert [gate.share(worker) for worker in left] == [(0, 6), (6, 12)]
+    assert gate.share(leaver) == (0, 0)
+    assert gate.leave(leaver) == WAIT
+    assert gate.push(push(left[0], 2, 1)) == WAIT
+    assert sorted(gate.push(push(left[1], 2, 1)).answer) == left

@@ -80,7 +80,7 @@ class Hub:
         self.breaks = breaks
         self.links: dict[int, Link] = {}
         self.lock = threading.Condition()
-        self.generations = Generations(workers, WHOLE)
+        self.generations = Generations(range(workers), WHOLE)
         self.plans: dict[int, Plan] = {}
         self.called: set[int] = set()
         self.training = set(range(workers))

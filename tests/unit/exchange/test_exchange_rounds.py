@@ -67,7 +67,7 @@ def closed(stage: Stage) -> list[list[tuple[int, float]]]:
 def all_have_what_is_due(stage: Stage) -> None:
     if stage.nobody:
         return
-    assert stage.finals.keys() == set(range(stage.workers))
+    assert stage.finals.keys() == set(stage.everybody) - stage.left
     for final in stage.finals.values():
         torch.testing.assert_close(final, stage.due(closed(stage)), rtol=1e-4, atol=1e-4)
 
@@ -86,6 +86,27 @@ def test_in_step(kind: str, rule: str, deaths: int, seed: int) -> None:
 @pytest.mark.parametrize("kind", ["small", "sync"])
 def test_with_shares_by_speed(kind: str, seed: int) -> None:
     stage = played(kind, seed, balance=True, deaths=2, rounds=8)
+    in_step(stage)
+    all_have_what_is_due(stage)
+
+
+@seeds
+@pytest.mark.parametrize("deaths", [0, 2])
+@pytest.mark.parametrize("rule", ["sgd", "lamb"])
+@pytest.mark.parametrize("kind", ["small", "sync"])
+def test_workers_come_and_go(kind: str, rule: str, deaths: int, seed: int) -> None:
+    stage = played(kind, seed, rule=rule, deaths=deaths, come=2, go=1 + seed % 3, rounds=8)
+    in_step(stage)
+    all_have_what_is_due(stage)
+    if not deaths:  # every sample of every round was in somebody's gradient
+        for turnout in stage.turnouts.values():
+            assert sum(weight for _, weight in turnout.pushes) == stage.whole
+
+
+@seeds
+@pytest.mark.parametrize("kind", ["small", "sync"])
+def test_they_come_and_go_with_shares_by_speed(kind: str, seed: int) -> None:
+    stage = played(kind, seed, balance=True, deaths=seed % 2, come=2, go=2, rounds=10)
     in_step(stage)
     all_have_what_is_due(stage)
 

@@ -15,7 +15,7 @@ import torch
 from served_tools import at_the_same_time
 from torch import Tensor, nn
 
-from paceline.exchange.base import Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.hogwild import Hogwild
 from paceline.exchange.layout import SMALL, layout
 from paceline.exchange.make import make_exchange
@@ -349,10 +349,10 @@ def test_at_once_parts_of_different_moments_are_made_up_for(
 
     old, new = crew(), crew()
     push(*old[1], 1.0)
-    kept = [old[0][0].keep()]
+    kept = [old[0][0].keep(Among(0, 2))]
     push(*old[0], 2.0)
     push(*old[1], 3.0)
-    kept.append(old[1][0].keep())
+    kept.append(old[1][0].keep(Among(1, 2)))
     at_the_same_time(*(partial(e.restore, k) for (e, _), k in zip(new, kept, strict=True)))
     assert [exchange.taken for exchange, _ in new] == [0, 1]
     push(*new[0], 2.0)

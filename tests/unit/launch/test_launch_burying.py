@@ -47,6 +47,7 @@ def members() -> Iterator[list[Member]]:
 def test_nobody_waits_for_the_dead(segments: Segments, members: list[Member]) -> None:
     muster = Muster(segments.board(), ROLL, 2)
     burying = Burying(segments)
+    burying.begin(ROUNDS, (0, 1), 2)
     muster.arrive(0, 1, 5, 0.1)
     assert not muster.complete(1)
     assert burying.lost(ROUNDS, members[1])
@@ -60,6 +61,7 @@ def test_somebody_may_have_been_about_to_let_it_in(
     """It is buried again until its next life is up, which may then take it that it was let in."""
     muster, words = Muster(segments.board(), ROLL, 2), segments.board().words
     burying = Burying(segments)
+    burying.begin(ROUNDS, (0, 1), 2)
     burying.lost(ROUNDS, members[1])
     words[ROLL + 1] = 3
     assert not muster.complete(4)
@@ -76,6 +78,7 @@ def test_when_all_are_dead_there_is_nobody_to_come_back_to(
     segments: Segments, members: list[Member]
 ) -> None:
     burying = Burying(segments)
+    burying.begin(ROUNDS, (0, 1), 2)
     assert burying.lost(ROUNDS, members[0])
     assert not burying.lost(ROUNDS, members[1])
 
@@ -84,6 +87,7 @@ def test_what_those_left_who_have_finished_is_enough(
     segments: Segments, members: list[Member]
 ) -> None:
     burying = Burying(segments)
+    burying.begin(ROUNDS, (0, 1), 2)
     Muster(segments.board(), ROLL, 2).finish(0)
     assert burying.lost(ROUNDS, members[1])
 
@@ -128,3 +132,13 @@ def test_who_can_come_back(strategy: str, transport: str, server: bool) -> None:
     assert can_rejoin(spec, "worker")
     assert can_rejoin(spec, "evaluator")
     assert can_rejoin(spec, "server") is server
+
+
+def test_nobody_waits_for_those_that_had_left_before_a_run_was_taken_up(
+    segments: Segments,
+) -> None:
+    Burying(segments).begin(ROUNDS, (1,), 2)
+    muster = Muster(segments.board(), ROLL, 2)
+    muster.arrive(1, 7, 5, 0.1)
+    assert muster.complete(7)
+    assert muster.turnout(7).members() == [1]

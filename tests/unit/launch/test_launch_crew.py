@@ -75,7 +75,7 @@ def test_a_killed_role_that_had_said_it_failed_is_still_named_by_what_it_said_la
 
 
 def test_servers_inside_workers_are_listed_with_their_hosts(crew: Crew) -> None:
-    crew.shards = 4
+    crew.shards, crew.hosts = 4, (0, 1, 2)
     for index, member in enumerate(crew):
         member.pid = 100 + index
     roles = {role["role"]: role for role in crew.live()}

@@ -27,7 +27,7 @@ def planned(generations: Generations) -> Plan:
 
 
 def test_those_left_go_on_from_the_one_that_is_furthest() -> None:
-    generations = Generations(4, WHOLE)
+    generations = Generations(range(4), WHOLE)
     generations.parked(0, parked(7))
     generations.parked(3, parked(8))
     assert generations.plan() is None, "worker-1 and worker-2 may still be computing"
@@ -47,7 +47,7 @@ def test_those_left_go_on_from_the_one_that_is_furthest() -> None:
 
 
 def test_whoever_comes_back_is_let_in_between_two_rounds() -> None:
-    generations = Generations(2, WHOLE)
+    generations = Generations(range(2), WHOLE)
     generations.gone(1)
     generations.parked(0, parked(3))
     assert planned(generations).members == (0,)
@@ -63,7 +63,7 @@ def test_whoever_comes_back_is_let_in_between_two_rounds() -> None:
 
 
 def test_in_the_middle_of_a_round_nobody_is_let_in() -> None:
-    generations = Generations(3, WHOLE)
+    generations = Generations(range(3), WHOLE)
     generations.gone(2)
     generations.parked(2, NEW)
     assert generations.calls() == [0, 1]
@@ -74,7 +74,7 @@ def test_in_the_middle_of_a_round_nobody_is_let_in() -> None:
 
 
 def test_one_that_dies_while_it_waits_is_not_waited_for() -> None:
-    generations = Generations(2, WHOLE)
+    generations = Generations(range(2), WHOLE)
     generations.gone(1)
     generations.parked(1, NEW)
     assert generations.calls() == [0]
@@ -84,7 +84,7 @@ def test_one_that_dies_while_it_waits_is_not_waited_for() -> None:
 
 
 def test_those_at_rest_are_called_and_end_it_for_all() -> None:
-    generations = Generations(3, WHOLE)
+    generations = Generations(range(3), WHOLE)
     generations.rests(0)
     assert generations.calls() == []
     generations.gone(2)
@@ -97,7 +97,7 @@ def test_those_at_rest_are_called_and_end_it_for_all() -> None:
 
 
 def test_a_plan_that_came_to_nothing_is_made_anew() -> None:
-    generations = Generations(2, WHOLE)
+    generations = Generations(range(2), WHOLE)
     generations.parked(0, parked(2))
     generations.parked(1, parked(2))
     assert planned(generations).generation == 1
@@ -109,7 +109,7 @@ def test_a_plan_that_came_to_nothing_is_made_anew() -> None:
 
 
 def test_it_is_lost_when_nobody_has_the_parameters() -> None:
-    generations = Generations(2, WHOLE)
+    generations = Generations(range(2), WHOLE)
     generations.gone(0)
     generations.gone(1)
     assert not generations.lost, "at a run's end all are gone"
@@ -117,11 +117,52 @@ def test_it_is_lost_when_nobody_has_the_parameters() -> None:
     assert generations.lost
     assert generations.plan() is None
     # Worker-0 died before it had given its checkpoint to the others.
-    generations = Generations(2, WHOLE)
+    generations = Generations(range(2), WHOLE)
     generations.gone(0)
     generations.parked(1, parked(NOTHING, left=True))
     assert generations.lost
     assert generations.plan() is None
+
+
+def test_a_member_that_is_to_leave_is_not_in_the_next_group() -> None:
+    generations = Generations(range(3), WHOLE)
+    generations.leave(1)
+    assert generations.calls() == [0, 1, 2]
+    for worker in range(3):
+        generations.parked(worker, parked(4, left=True))
+    plan = planned(generations)
+    assert plan.members == (0, 2)
+    assert [end - begin for begin, end in plan.shares] == [WHOLE // 2, WHOLE // 2]
+    assert generations.calls() == []
+
+
+def test_nobody_leaves_in_the_middle_of_a_round() -> None:
+    """It may be the only one that has got to the end of it."""
+    generations = Generations(range(3), WHOLE)
+    generations.leave(1)
+    generations.gone(2)
+    generations.calls()
+    generations.parked(0, parked(4))
+    generations.parked(1, parked(5))
+    plan = planned(generations)
+    assert (plan.members, plan.source, plan.version) == ((0, 1), 1, 5)
+    assert generations.calls() == [0, 1]
+    for worker in (0, 1):
+        generations.parked(worker, parked(6, generation=1, left=True))
+    assert planned(generations).members == (0,)
+
+
+def test_one_that_is_to_leave_stays_as_long_as_nobody_else_has_the_parameters() -> None:
+    generations = Generations(range(1), WHOLE)
+    generations.leave(0)
+    generations.parked(1, NEW)
+    assert generations.calls() == [0]
+    generations.parked(0, parked(4, left=True))
+    assert planned(generations).members == (0, 1)
+    assert generations.calls() == [0, 1]
+    for worker in (0, 1):
+        generations.parked(worker, parked(5, generation=1, left=True))
+    assert planned(generations).members == (1,)
 
 
 @dataclass
@@ -136,19 +177,27 @@ class World:
     """Workers that do as they are told, and die as they like."""
 
     def __init__(self, workers: int) -> None:
-        self.generations = Generations(workers, WHOLE)
+        self.generations = Generations(range(workers), WHOLE)
         self.lives = {worker: Life() for worker in range(workers)}
         self.called: set[int] = set()
+        self.leaving: set[int] = set()
 
     def kill(self, worker: int) -> None:
         if self.lives.pop(worker, None) is not None:
             self.called.discard(worker)
+            self.leaving.discard(worker)
             self.generations.gone(worker)
 
     def come_back(self, worker: int) -> None:
         if worker not in self.lives:
             self.lives[worker] = Life(NOTHING, NOTHING, waits=True)
             self.generations.parked(worker, NEW)
+
+    def leave(self, worker: int) -> None:
+        """Somebody is asked to go."""
+        if worker in self.lives and worker in self.generations.members:
+            self.leaving.add(worker)
+            self.generations.leave(worker)
 
     def take_round(self, finishers: set[int]) -> None:
         """All take a round, or as many as got to its end before somebody died in it."""
@@ -185,6 +234,7 @@ class World:
     def turn(self) -> None:
         before = self.generations.current
         self.called |= set(self.generations.calls())
+        members = self.generations.members
         plan = self.generations.plan()
         if plan is None:
             assert self.generations.current == before
@@ -199,6 +249,10 @@ class World:
             *(WHOLE * (r + 1) // len(there) - WHOLE * r // len(there) for r in range(len(there)))
         ]
         assert plan.over == any(life.rests for life in there.values())
+        for worker in members.difference(plan.members):
+            assert worker in self.leaving, "nobody else is left out"
+            self.leaving.discard(worker)
+            del self.lives[worker]
         self.size = len(there)
         for worker, life in there.items():
             life.version, life.generation, life.waits = plan.version, plan.generation, False
@@ -228,6 +282,7 @@ ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("kill"), WORKERS),
         st.tuples(st.just("come_back"), WORKERS),
+        st.tuples(st.just("leave"), WORKERS),
         st.tuples(st.just("take_round"), st.sets(WORKERS)),
         st.tuples(st.just("park"), WORKERS, st.booleans()),
         st.tuples(st.just("turn")),

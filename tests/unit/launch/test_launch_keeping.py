@@ -22,6 +22,10 @@ LOCAL = RunSpec(strategy="independent", workers=2, checkpoint_every=1e-6, keep_c
 IN_STEP = LOCAL.with_(strategy="allreduce")
 
 
+def uncut() -> None:
+    """There are no servers."""
+
+
 class Scene:
     """Two workers that answer when they are told to."""
 
@@ -69,7 +73,7 @@ def wishes(scene: Scene) -> list[dict[str, Any]]:
 
 
 def test_it_is_one_when_all_parts_are_here(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, None, own_loop=False)
+    scene.keeping.start(LOCAL, None, False, uncut)
     one, two = wishes(scene)
     assert not wishes(scene), "one is still being made"
     scene.answer(0, one, step=5)
@@ -84,7 +88,7 @@ def test_it_is_one_when_all_parts_are_here(scene: Scene) -> None:
 
 
 def test_parts_of_different_rounds_are_none_where_workers_are_in_step(scene: Scene) -> None:
-    scene.keeping.start(IN_STEP, None, own_loop=False)
+    scene.keeping.start(IN_STEP, None, False, uncut)
     one, two = wishes(scene)
     scene.answer(0, one, step=5)
     scene.answer(1, two, step=6)
@@ -93,7 +97,7 @@ def test_parts_of_different_rounds_are_none_where_workers_are_in_step(scene: Sce
 
 
 def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, None, own_loop=False)
+    scene.keeping.start(LOCAL, None, False, uncut)
     one, _ = wishes(scene)
     scene.keeping.lost(scene.crew["worker-1"])
     assert all(not wish["path"] for wish in wishes(scene)), "they are told, and heard first"
@@ -110,7 +114,7 @@ def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> No
 
 
 def test_at_the_end_one_more_is_kept_and_said(scene: Scene) -> None:
-    scene.keeping.start(LOCAL.with_(checkpoint_every=1000.0), None, own_loop=False)
+    scene.keeping.start(LOCAL.with_(checkpoint_every=1000.0), None, False, uncut)
     assert not wishes(scene)
     scene.keeping.at_stop()
     for index in range(2):
@@ -128,14 +132,14 @@ def test_at_the_end_one_more_is_kept_and_said(scene: Scene) -> None:
     ],
 )
 def test_where_there_are_none_nobody_is_asked(scene: Scene, spec: RunSpec, own_loop: bool) -> None:
-    scene.keeping.start(spec, None, own_loop=own_loop)
+    scene.keeping.start(spec, None, own_loop, uncut)
     assert not wishes(scene)
     scene.keeping.at_stop()
     assert not scene.asked(0)
 
 
 def test_a_worker_that_cannot_write_is_told_of_and_the_next_is_tried(scene: Scene) -> None:
-    scene.keeping.start(LOCAL, None, own_loop=False)
+    scene.keeping.start(LOCAL, None, False, uncut)
     one, _ = wishes(scene)
     scene.keeping.hear(scene.crew["worker-0"], {"number": one["number"], "why": "disk full"})
     assert scene.told == [("worker-0", "unkept")]
@@ -161,7 +165,7 @@ def part_of(scene: Scene, member: Member, wish: dict[str, Any], step: int) -> No
 
 def test_servers_are_ready_before_workers_are_asked(scene: Scene) -> None:
     server = serve(scene)
-    scene.keeping.start(IN_STEP.with_(strategy="ps-sync"), None, own_loop=False)
+    scene.keeping.start(IN_STEP.with_(strategy="ps-sync"), None, False, uncut)
     assert not wishes(scene)
     (wish,) = scene.asked(2)
     assert not wish["last"]
@@ -177,7 +181,7 @@ def test_servers_are_ready_before_workers_are_asked(scene: Scene) -> None:
 
 def test_the_last_is_kept_by_servers_when_all_steps_are_taken(scene: Scene) -> None:
     server = serve(scene)
-    scene.keeping.start(IN_STEP.with_(checkpoint_every=1000.0), None, own_loop=False)
+    scene.keeping.start(IN_STEP.with_(checkpoint_every=1000.0), None, False, uncut)
     scene.keeping.at_stop()
     one, two = wishes(scene)
     assert not scene.asked(2)
@@ -194,7 +198,7 @@ def test_the_last_is_kept_by_servers_when_all_steps_are_taken(scene: Scene) -> N
 
 def test_a_server_that_is_lost_takes_what_is_being_made_along(scene: Scene) -> None:
     server = serve(scene)
-    scene.keeping.start(IN_STEP, None, own_loop=False)
+    scene.keeping.start(IN_STEP, None, False, uncut)
     scene.keeping.turn()
     assert scene.asked(2)
     scene.keeping.lost(server)
@@ -205,7 +209,7 @@ def test_a_server_that_is_lost_takes_what_is_being_made_along(scene: Scene) -> N
 
 def test_the_book_of_leases_is_of_when_all_parts_are_here(scene: Scene) -> None:
     book = LeaseBook(1000, 10, 2, 1, None)
-    scene.keeping.start(LOCAL.with_(strategy="ps-async"), book, own_loop=False)
+    scene.keeping.start(LOCAL.with_(strategy="ps-async"), book, False, uncut)
     first = book.take(0)
     one, two = wishes(scene)
     second = book.take(0)
@@ -215,6 +219,44 @@ def test_the_book_of_leases_is_of_when_all_parts_are_here(scene: Scene) -> None:
     found, _ = scene.kept.last()
     assert found is not None
     assert found.leases is not None
-    assert found.leases["workers"][0]["held"] == [list(first or ()), list(second or ())]
+    assert found.leases["workers"]["0"]["held"] == [list(first or ()), list(second or ())]
     book.confirm(0, 1000)
     assert not book.kept()["workers"][0]["held"]
+
+
+@pytest.mark.parametrize("how", ["leaving", "absent"])
+def test_while_one_goes_or_is_not_heard_none_is_made(scene: Scene, how: str) -> None:
+    scene.keeping.start(IN_STEP, None, False, uncut)
+    assert len(wishes(scene)) == 2
+    worker = scene.crew["worker-1"]
+    setattr(worker, how, True)
+    assert [wish["path"] for wish in wishes(scene)] == ["", ""], "they do not want it any more"
+    for member in scene.crew.workers():
+        scene.keeping.forgot(member)
+    assert not wishes(scene)
+    setattr(worker, how, False)
+    assert {wish["number"] for wish in wishes(scene)} == {2}
+
+
+def test_one_that_comes_keeps_its_part_once_it_is_at_it(scene: Scene) -> None:
+    scene.keeping.start(IN_STEP, None, False, uncut)
+    scene.crew["worker-1"].life = 1
+    assert not wishes(scene)
+    scene.crew["worker-1"].at_it = True
+    assert [(wish["place"], wish["of"]) for wish in wishes(scene)] == [(0, 2), (1, 2)]
+
+
+def test_of_the_last_the_others_keep_the_part_of_one_that_left(scene: Scene) -> None:
+    scene.keeping.start(IN_STEP.with_(checkpoint_every=1000.0), None, False, uncut)
+    scene.keeping.at_stop()
+    (wish,) = scene.asked(1)
+    scene.answer(1, wish, step=4)
+    gone = scene.crew["worker-0"]
+    gone.state = "left"
+    scene.keeping.lost(gone)
+    (wish,) = scene.asked(1)
+    assert (wish["place"], wish["of"]) == (0, 1)
+    part_of(scene, scene.crew["worker-1"], wish, 4)
+    found, _ = scene.kept.last()
+    assert found is not None
+    assert found.crew == (1,)

@@ -12,34 +12,30 @@ from paceline.launch.scores import ScoreBook
 
 
 def message(
-    parts: int, count: int, right: float, step: int = 5, final: bool = False
+    total: int, count: int, right: float, step: int = 5, epoch: int = 1, final: bool = False
 ) -> dict[str, Any]:
     return {
         "time": 1.0 + count,
         "step": step,
-        "epoch": 1,
-        "parts": parts,
+        "epoch": epoch,
+        "total": total,
         "final": final,
         "sums": {"accuracy": right, "loss": 2.0 * count},
         "count": count,
     }
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), min_size=1, max_size=6).filter(
-        lambda parts: sum(count for count, _ in parts) > 0
-    )
-)
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=6))
 def test_parts_add_up(parts: list[tuple[int, int]]) -> None:
     book = ScoreBook()
+    total = sum(count for count, _ in parts)
     scores = [
-        book.add(f"worker-{index}", message(len(parts), count, min(right, count)))
+        book.add(f"worker-{index}", message(total, count, min(right, count)))
         for index, (count, right) in enumerate(parts)
     ]
     assert scores[:-1] == [None] * (len(parts) - 1)
     whole = scores[-1]
     assert whole is not None
-    total = sum(count for count, _ in parts)
     assert whole.count == total
     assert whole.values["accuracy"] == pytest.approx(
         sum(min(right, count) for count, right in parts) / total
@@ -50,21 +46,21 @@ def test_parts_add_up(parts: list[tuple[int, int]]) -> None:
 
 def test_a_score_of_one_keeps_its_role_and_one_of_many_has_none() -> None:
     book = ScoreBook()
-    alone = book.add("evaluator", message(1, 10, 5))
+    alone = book.add("evaluator", message(10, 10, 5))
     assert alone is not None
     assert alone.role == "evaluator"
-    assert book.add("worker-0", message(2, 10, 5)) is None
-    together = book.add("worker-1", message(2, 10, 5))
+    assert book.add("worker-0", message(20, 10, 5)) is None
+    together = book.add("worker-1", message(20, 10, 5))
     assert together is not None
     assert together.role == ""
 
 
-def test_scorings_of_different_steps_are_kept_apart() -> None:
+def test_scorings_of_different_epochs_are_kept_apart() -> None:
     book = ScoreBook()
-    assert book.add("worker-0", message(2, 10, 10, step=5)) is None
-    assert book.add("worker-0", message(2, 10, 0, step=9)) is None
-    first = book.add("worker-1", message(2, 10, 10, step=5))
-    second = book.add("worker-1", message(2, 10, 0, step=9))
+    assert book.add("worker-0", message(20, 10, 10, epoch=5)) is None
+    assert book.add("worker-0", message(20, 10, 0, epoch=9)) is None
+    first = book.add("worker-1", message(20, 10, 10, epoch=5))
+    second = book.add("worker-1", message(20, 10, 0, epoch=9))
     assert first is not None
     assert second is not None
     assert (first.values["accuracy"], second.values["accuracy"]) == (1.0, 0.0)
@@ -72,8 +68,8 @@ def test_scorings_of_different_steps_are_kept_apart() -> None:
 
 def test_the_final_scoring_is_one_whatever_steps_its_workers_took() -> None:
     book = ScoreBook()
-    assert book.add("worker-0", message(2, 10, 4, step=5, final=True)) is None
-    whole = book.add("worker-1", message(2, 10, 6, step=9, final=True))
+    assert book.add("worker-0", message(20, 10, 4, step=5, final=True)) is None
+    whole = book.add("worker-1", message(20, 10, 6, step=9, final=True))
     assert whole is not None
     assert whole.final
     assert whole.step == 9
@@ -81,6 +77,6 @@ def test_the_final_scoring_is_one_whatever_steps_its_workers_took() -> None:
 
 
 def test_no_test_samples_at_all_divide_by_nothing() -> None:
-    score = ScoreBook().add("worker-0", {**message(1, 0, 0), "sums": {}})
+    score = ScoreBook().add("worker-0", {**message(0, 0, 0), "sums": {}})
     assert score is not None
     assert score.values == {}

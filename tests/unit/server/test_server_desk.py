@@ -51,6 +51,7 @@ class Stand:
         codec: str = "none",
         damp: bool = False,
         init: bool = True,
+        room: int = 0,
         **options: int,
     ) -> None:
         self.tally = Tally()
@@ -64,6 +65,7 @@ class Stand:
             block=block,
             codec=self.codec,
             damp=damp,
+            room=room,
         )
         self.block = block
         self.count = -(-SIZE // block)
@@ -515,3 +517,28 @@ def test_only_the_life_that_the_supervisor_knows_of_is_let_in(life: int) -> None
     stand.desk.lose(1, 0)
     with pytest.raises(WireError, match="not known"):
         stand.tell(Staying(), Frame(Kind.PULL, 1, life))
+
+
+@pytest.mark.parametrize("codec", ["none", "bf16"])
+@pytest.mark.parametrize("gate", ["at-once", "bounded", "all"])
+def test_a_worker_may_come_that_was_not_there_at_the_start(gate: str, codec: str) -> None:
+    options = {"bound": 3} if gate == "bounded" else {}
+    stand = Stand(gate, 2, codec=codec, room=4, **options)
+    line = Note()
+    with pytest.raises(WireError, match="names worker 2"):
+        stand.push(line, 2, 1, -1.0)
+    stand.desk.lose(2, 0)
+    stand.tell(line, Frame(Kind.PULL, 2, 1))
+    notes = [Note(), Note(), line]
+    for worker, note in enumerate(notes):
+        stand.push(note, worker, 1, -1.0)
+    assert stand.version == (1 if gate == "all" else 3)
+    assert stand.params.eq(1.0 if gate == "all" else 3.0).all()
+
+
+def test_there_is_no_room_for_everybody() -> None:
+    stand = Stand("at-once", 2, room=3)
+    stand.desk.lose(2, 0)
+    stand.desk.lose(1, 0)
+    with pytest.raises(WireError, match="names worker 3"):
+        stand.push(Note(), 3, 1, -1.0)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.server.shards import blocks, cut
+from paceline.server.shards import blocks, cut, in_blocks, recut
 
 
 @given(size=st.integers(0, 10**12), servers=st.integers(1, 256))
@@ -49,3 +49,24 @@ def test_blocks_cover_a_shard_and_only_the_last_is_short(size: int, block: int) 
     assert all(left.stop == right.start for left, right in pairwise(spans))
     assert all(span.stop - span.start == block for span in spans[:-1])
     assert all(span.stop > span.start for span in spans)
+
+
+@given(size=st.integers(1, 200), block=st.integers(1, 50), split=st.booleans(), data=st.data())
+def test_a_new_cut_has_every_float_once_and_puts_no_blocks_together(
+    size: int, block: int, split: bool, data: st.DataObject
+) -> None:
+    now = in_blocks(cut(size, data.draw(st.integers(1, min(size, 8)))), block)
+    for _ in range(3):
+        before = [span for spans in now for span in spans]
+        most = size if split else len(before)
+        now = recut(now, data.draw(st.integers(1, min(most, 8))), split=split)
+        after = [span for spans in now for span in spans]
+        assert all(now)
+        assert after[0][0] == 0
+        assert after[-1][1] == size
+        assert all(left[1] == right[0] for left, right in pairwise(after))
+        assert all(any(a <= c and d <= b for a, b in before) for c, d in after)
+        assert split or after == before
+        if split:
+            held = [spans[-1][1] - spans[0][0] for spans in now]
+            assert max(held) - min(held) <= 1
