@@ -221,7 +221,7 @@ def test_the_book_of_leases_is_of_when_all_parts_are_here(scene: Scene) -> None:
     assert found.leases is not None
     assert found.leases["workers"]["0"]["held"] == [list(first or ()), list(second or ())]
     book.confirm(0, 1000)
-    assert not book.kept()["workers"][0]["held"]
+    assert not book.kept()["workers"]["0"]["held"]
 
 
 @pytest.mark.parametrize("how", ["leaving", "absent"])

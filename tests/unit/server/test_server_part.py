@@ -162,7 +162,7 @@ def test_when_nobody_pushes_any_more_it_is_copied_as_it_stands() -> None:
 
 
 def test_a_round_is_kept_by_those_who_take_part() -> None:
-    """Whoever has left is not counted on; if it died, the supervisor gives up what was wished for."""
+    """Whoever has left is not counted on; after a death the supervisor gives up its wish."""
     server = Server("all").begin()
     server.desk.leave(1)
     copying = server.desk.keep()
