@@ -1,15 +1,16 @@
-"""Loops that are compiled by LLVM where a run is long and its steps are short.
+"""Loops that are compiled by LLVM where a run gains more by them than that takes.
 
-After a backward pass torch's code has left the processor's cache, and a call of torch's on a few
-thousand numbers takes several times as long as its arithmetic. These are given addresses and do
-just that, to the bit what torch does:
+To the bit they do what torch does, and for less. A small model's few thousand numbers take less
+time than torch's calls, whose code a backward pass has driven out of the cache; a large model's
+millions come from memory and go there once where torch takes several passes.
 
     blend            new ← a + w (b − a), from the nearer end
     descend          new ← old + r g
     descend_between  new ← old + r (a + w (b − a))
+    stream           as descend, but `new` goes past the cache, and what it was is not read
 
-`new` may be one of the other vectors. Written in LLVM's own language, which makes vectors of the
-loops for the processor it runs on.
+But for the last, `new` may be one of the others. Written in LLVM's own language, which makes
+vectors of the loops for the processor it runs on.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import ctypes
 from functools import cache
 from typing import Any
 
-# To have them takes a worker 0.15 s, and saves it some 20 µs a step.
-SHORT = 1 << 15  # floats: of a larger model the arithmetic is what counts
-STEPS = 10_000  # a run that takes fewer would not gain
+TAKES = 0.15  # seconds of a worker, until it has them
+SAVES = 2e-5, 3e-10  # seconds a step, and for each parameter
+WIDE = 16  # floats at a time that go past the cache; where they go must be a multiple of them
 
 # Numbers do not depend on each other, even where what is read is what is written: `!0` says so.
 _LOOP = """
@@ -62,6 +63,31 @@ def _loop(name: str, vectors: list[str], numbers: list[str], arithmetic: str) ->
     return _LOOP.format(name=name, takes=", ".join(takes), body=loads + arithmetic + _STORE)
 
 
+_STREAM = """
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+!3 = !{i32 1}
+define void @stream(ptr %at.new, ptr %at.old, ptr %at.g, float %r, i64 %count) {
+start:
+  %one = insertelement <16 x float> poison, float %r, i64 0
+  %rs = shufflevector <16 x float> %one, <16 x float> poison, <16 x i32> zeroinitializer
+  br label %each
+each:
+  %i = phi i64 [0, %start], [%next, %each]
+  %i.old = getelementptr float, ptr %at.old, i64 %i
+  %i.g = getelementptr float, ptr %at.g, i64 %i
+  %i.new = getelementptr float, ptr %at.new, i64 %i
+  %old = load <16 x float>, ptr %i.old, align 4
+  %g = load <16 x float>, ptr %i.g, align 4
+  %new = call <16 x float> @llvm.fma.v16f32(<16 x float> %rs, <16 x float> %g, <16 x float> %old)
+  store <16 x float> %new, ptr %i.new, align 64, !nontemporal !3
+  %next = add i64 %i, 16
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  fence seq_cst  ; others see it before they see what is written after
+  ret void
+}
+"""
 _BETWEEN = """
   %near = fcmp olt float %w, 0.5
   %back = fsub float %w, 1.0
@@ -71,6 +97,7 @@ _BETWEEN = """
 _TEXT = "".join(
     (
         _COMMON,
+        _STREAM,
         _loop("blend", ["a", "b"], ["w"], _BETWEEN + _fma("new", "part", "way", "end")),
         _loop("descend", ["old", "g"], ["r"], _fma("new", "r", "g", "old")),
         _loop(
@@ -85,7 +112,10 @@ _ADDRESS, _NUMBER, _COUNT = ctypes.c_void_p, ctypes.c_float, ctypes.c_int64
 
 
 class Kernels:
-    """All take addresses of contiguous float32 vectors of at least one number, on the CPU."""
+    """All take addresses of contiguous float32 vectors of at least one number, on the CPU.
+
+    `stream` takes multiples of WIDE numbers, to where 64 bytes begin.
+    """
 
     def __init__(self) -> None:
         import llvmlite.binding as llvm  # a tenth of a second: for those alone who ask
@@ -106,6 +136,7 @@ class Kernels:
         self.blend = self._function("blend", 3, 1)
         self.descend = self._function("descend", 3, 1)
         self.descend_between = self._function("descend_between", 4, 2)
+        self.stream = self._function("stream", 3, 1)
 
     def _function(self, name: str, vectors: int, numbers: int) -> Any:
         takes = [_ADDRESS] * vectors + [_NUMBER] * numbers + [_COUNT]
@@ -123,4 +154,5 @@ def kernels() -> Kernels | None:
 
 def worthwhile(size: int, steps: int) -> Kernels | None:
     """For a worker with a model of this size that is to take so many steps."""
-    return kernels() if size <= SHORT and steps >= STEPS else None
+    a_step, a_parameter = SAVES
+    return kernels() if steps * (a_step + size * a_parameter) > TAKES else None

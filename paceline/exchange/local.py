@@ -10,8 +10,8 @@ from torch import Tensor
 
 from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
-from paceline.server.rules import Layers, make_rule
-from paceline.server.short import short_way
+from paceline.server.descent import descent
+from paceline.server.rules import CHUNK, Layers, make_rule
 
 
 class Local(Exchange):
@@ -26,11 +26,7 @@ class Local(Exchange):
         self._pieces = [(p, replica.flat[p.at]) for p in replica.pieces(0, replica.size)]
         layers = Layers(replica.layers)
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper, layers=layers)
-        self._short = [
-            short
-            for _, part in self._pieces
-            if (short := short_way(self._post.kernels, self._rule, part.numel())) is not None
-        ]
+        self._descent = descent(self._post.kernels, self._rule, min(CHUNK, replica.size))
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
@@ -46,9 +42,9 @@ class Local(Exchange):
             for piece, part in self._pieces
             if (grad := grads[piece.parameter]) is not None
         ]
-        if len(parts) == len(self._short):
-            for short, (new, old, grad, _) in zip(self._short, parts, strict=True):
-                short.descend(new, old, grad, gradient.lr)
+        if self._descent is not None:
+            for new, old, grad, _ in parts:
+                self._descent.step(new, old, grad, gradient.lr)
         else:
             with torch.no_grad():
                 self._rule.update(parts, gradient.lr, self._version)

@@ -29,8 +29,8 @@ from paceline.exchange.pushlog import PushLog
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.exchange.seats import Seats
-from paceline.server.rules import Layers, Part, damped, make_rule
-from paceline.server.short import short_way
+from paceline.server.descent import BEYOND_CACHE, descent
+from paceline.server.rules import CHUNK, Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
 
 View = tuple[Bucket, list[Tensor]]  # a bucket, and what the places seen so far have there
@@ -70,10 +70,7 @@ class SharedAsync(Exchange):
         ]
         self._places = 0  # that there are views of
         self._see(max(post.workers, post.index + 1))
-        self._short = [
-            short_way(post.kernels, self._rule, b - a) if len(views) == 1 else None
-            for (a, b), views in zip(post.shards, self._views, strict=True)
-        ]
+        self._descent = descent(post.kernels, self._rule, min(CHUNK, replica.size))
         if post.first and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
@@ -155,7 +152,7 @@ class SharedAsync(Exchange):
             old_state, new_state = self._states[version % 2], self._states[1 - version % 2]
             new_state[:, a:b].copy_(old_state[:, a:b])
             self._rule.state = new_state
-        if had or not self._push_short(shard, version, current, grads, lr):
+        if had or not self._descend(shard, version, current, grads, lr):
             with torch.no_grad():
                 parts = self._parts(shard, current, had, grads)
                 before = partial(self._journal, shard, version) if current == mine else None
@@ -164,18 +161,22 @@ class SharedAsync(Exchange):
         log.commit(shard, mine, version + 1)
         return staleness
 
-    def _push_short(self, shard: int, version: int, current: int, grads: Grads, lr: float) -> bool:
-        """The same in fewer calls, where a small model has one bucket and all its gradients."""
-        short, mine = self._short[shard], self._post.index
-        if short is None:
+    def _descend(self, shard: int, version: int, current: int, grads: Grads, lr: float) -> bool:
+        """The same by compiled loops, if there are some for the rule and the batch used it all."""
+        by, mine, views = self._descent, self._post.index, self._views[shard]
+        if by is None:
             return False
-        bucket, places = self._views[shard][0]
-        grad = bucket.gradient(grads)
-        if grad is None or not grad.is_cpu:
+        found = [grad for bucket, _ in views if (grad := bucket.gradient(grads)) is not None]
+        if len(found) < len(views):
             return False
-        if current == mine:
-            self._log.change(shard, version, 0, places[mine])
-        short.descend(places[mine], places[current], grad, lr)
+        beside = by.stream if self._replica.size >= BEYOND_CACHE else by.step
+        for chunk, ((_, places), grad) in enumerate(zip(views, found, strict=True)):
+            own = places[mine]
+            if current == mine:
+                self._log.change(shard, version, chunk, own)
+                by.step(own, own, grad, lr)
+            else:
+                beside(own, places[current], grad, lr)
         return True
 
     def _parts(self, shard: int, current: int, had: int, grads: Grads) -> list[Part]:

@@ -125,7 +125,9 @@ class SharedSync(Exchange):
             # The same chunks for all who ever serve it.
             pieces = self._replica.pieces(a, b) if self._in_place else ()
             chunks = [slice(p.at.start - a, p.at.stop - a) for p in pieces] or None
-            table = Table(self._params[:, a:b], self._grads[:, a:b], rule, chunks)
+            table = Table(
+                self._params[:, a:b], self._grads[:, a:b], rule, chunks, kernels=post.kernels
+            )
             self._shards[index] = SharedShard(index, self._board, self._words, table, self._journal)
         return self._shards[index]
 

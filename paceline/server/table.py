@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from paceline.kernels import Kernels
+from paceline.server.descent import Descent, descent
 from paceline.server.rules import CHUNK, Part, Rule
-from paceline.server.short import short_way
 
 
 class Table:
@@ -51,7 +51,7 @@ class Table:
             self._mean_views = [scratch[: at.stop - at.start] for at in self._chunks]
         # One chunk, in one place: a small model's, where the way there is longer than the work.
         self._simple = len(self._chunks) == 1 and not rule.layerwise
-        self._short = short_way(kernels, rule, self.size) if self._simple else None
+        self._descent = descent(kernels, rule, min(CHUNK, self.size))
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
         self.stand(0)
@@ -123,15 +123,14 @@ class Table:
         have the update already; `before` is called with each other before it is changed.
         """
         self.version += 1
-        simple = self._simple and into == self.current and not first and before is None
-        if simple and self._short is not None:
-            self._short.descend_mean(self._slot_views[into][0], self._grad_views, pushes, lr)
-            return
         grads = self._weighed(pushes)
         if not grads:
             self.move(into)
             return
-        if simple:
+        if self._descent is not None:
+            self._descend(self._descent, grads, lr, into, first, before)
+            return
+        if self._simple and into == self.current and not first and before is None:
             mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0, self._mean_views[0])
             values = self._slot_views[into][0]
             self._rule.step(values, values, mean, self._chunks[0], lr, self.version)
@@ -144,6 +143,22 @@ class Table:
         self._rule.update(parts, lr, self.version, _numbered(before, first))
         self._measured = []
         self.current = into
+
+    def _descend(
+        self,
+        by: Descent,
+        grads: list[tuple[list[Tensor], float]],
+        lr: float,
+        into: int,
+        first: int,
+        before: Callable[[int], None] | None,
+    ) -> None:
+        old, new = self._slot_views[self.current], self._slot_views[into]
+        for index in range(first, len(self._chunks)):
+            if before is not None:
+                before(index)
+            by.mean(new[index], old[index], [(views[index], w) for views, w in grads], lr)
+        self._be(into)
 
     def measure(
         self,

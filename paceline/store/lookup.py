@@ -33,6 +33,8 @@ def locate(root: Path, name: str) -> Path:
         return max(paths.values(), key=_started)
     if (Path(name) / SPEC).is_file():
         return Path(name)
+    if len(Path(name).parts) > 1:
+        raise RequestError(f"'{name}' is not a run's folder: it has no {SPEC}.")
     if not paths:
         raise RequestError(f"there is no run in '{root}' yet; start one with paceline run.")
     matches = [known for known in sorted(paths) if known.startswith(name)]

@@ -30,7 +30,7 @@ for _ in range(60):
     optimizer.step()
 """
 
-pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 
 def train(runs: Path, crew: str, *inject: str, **more: Any) -> paceline.Run:
@@ -63,6 +63,7 @@ def test_a_kill_before_a_step_is_exact_and_happens_once(crew: str, runs: Path) -
         assert run.parameters()["seen"].eq(8).all()
 
 
+@pytest.mark.alone
 def test_a_stop_lasts_as_long_as_it_was_asked_to(runs: Path) -> None:
     run = train(runs, "ps-async-shm", "stop:worker-1@step=20+0.8s", "stop:worker-0@0.2s+0.3s")
     assert run.parameters()["seen"].eq(8).all()
@@ -72,12 +73,14 @@ def test_a_stop_lasts_as_long_as_it_was_asked_to(runs: Path) -> None:
     assert not told(run, "died")
 
 
+@pytest.mark.alone
 def test_a_stop_without_end_is_ended_by_the_lease(runs: Path) -> None:
     run = train(runs, "ps-async-shm", "stop:worker-1@step=20", lease=0.5)
     assert told(run, "died", "back") == [("worker-1", "died"), ("worker-1", "back")]
     assert run.parameters()["seen"].eq(8).all()
 
 
+@pytest.mark.alone
 def test_a_slow_worker_computes_longer(runs: Path) -> None:
     run = train(runs, "ps-sync-shm", "slow:worker-1x3")
     assert 2 < computed(run, "worker-1") / computed(run, "worker-0") < 4

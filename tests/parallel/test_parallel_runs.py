@@ -19,7 +19,7 @@ import paceline
 from paceline import api
 from paceline.types import Event, Progress, Score
 
-pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 SMALL: dict[str, Any] = {"data": "synthetic:300x8:3", "batch": 10}
 

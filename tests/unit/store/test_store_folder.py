@@ -216,6 +216,8 @@ def test_result(folder: RunFolder) -> None:
 def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RequestError, match=r"no run in .* yet"):
         RunFolder.find(tmp_path, "last")
+    with pytest.raises(RequestError, match=r"'no/such' is not a run's folder"):
+        RunFolder.find(tmp_path, "no/such")
     alpha, beta, last = (
         RunFolder.create(tmp_path, SPEC, label=label) for label in ("alpha", "beta", "alpine")
     )

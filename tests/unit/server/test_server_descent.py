@@ -1,4 +1,4 @@
-"""The short way of small models: to the bit what torch does in more calls."""
+"""Plain SGD by compiled loops: to the bit what torch does in more passes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from paceline import kernels as module
-from paceline.kernels import SHORT, STEPS, Kernels, kernels, worthwhile
+from paceline.kernels import Kernels, kernels, worthwhile
 from paceline.server.catalog import RULES
-from paceline.server.rules import Hyper, make_rule
-from paceline.server.short import Short, short_way
+from paceline.server.descent import Descent, descent
+from paceline.server.rules import CHUNK, Hyper, make_rule
 from paceline.server.table import Table
 
 FUSED = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")  # torch rounds once, too
@@ -24,8 +24,8 @@ def loops() -> Kernels:
     return found
 
 
-def the_short_way(size: int) -> Short:
-    found = short_way(loops(), make_rule("sgd", size, Hyper()), size)
+def by_loops(longest: int = 100) -> Descent:
+    found = descent(loops(), make_rule("sgd", longest, Hyper()), longest)
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def same(found: Tensor, expected: Tensor) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(
-    size=st.one_of(st.integers(1, 70), st.sampled_from([7_850, 61_706])),
+    size=st.one_of(st.integers(1, 70), st.sampled_from([7_850, CHUNK + 3])),
     weights=st.lists(st.sampled_from([0.0, 1.0, 3.0, 64.0, 200.0]), max_size=5),
     lr=st.floats(1e-6, 10.0),
     scale=st.sampled_from([1e-30, 1.0, 1e30]),
@@ -62,43 +62,71 @@ def test_a_table_has_the_same_by_either_way(
     assert found.version == expected.version == 2
 
 
+@settings(deadline=None, max_examples=50)
+@given(size=st.integers(1, 40), chunk=st.integers(1, 9), first=st.integers(0, 3))
+def test_chunk_by_chunk_from_where_another_was(size: int, chunk: int, first: int) -> None:
+    chunks = [slice(a, min(a + chunk, size)) for a in range(0, size, chunk)]
+    first = min(first, len(chunks) - 1)
+    grads, start = torch.randn(2, size), torch.randn(1, size)
+    told: list[list[int]] = [[], []]
+    tables = []
+    for how, before in zip((loops(), None), told, strict=True):
+        rule = make_rule("sgd", size, Hyper())
+        tables.append(Table(start.clone(), grads, rule, chunks, kernels=how))
+        tables[-1].apply([(0, 3.0), (1, 1.0)], 0.1, 0, first, before.append)
+    same(tables[0].slot(0), tables[1].slot(0))
+    assert told[0] == told[1] == list(range(first, len(chunks)))
+
+
 @settings(deadline=None, max_examples=100)
 @given(size=st.integers(1, 70), lr=st.floats(-1.0, 1.0), in_place=st.booleans())
 def test_a_step_is_torchs(size: int, lr: float, in_place: bool) -> None:
     old, grad = torch.randn(2, size)
     expected = torch.add(old, grad, alpha=-lr)
     new = old if in_place else torch.full((size,), torch.nan)
-    the_short_way(size).descend(new, old, grad, lr)
+    by_loops().step(new, old, grad, lr)
     same(new, expected)
+
+
+@settings(deadline=None, max_examples=200)
+@given(size=st.integers(0, 100), at=st.tuples(*[st.integers(0, 20)] * 3), lr=st.floats(-1.0, 1.0))
+def test_past_the_cache_wherever_it_lies(size: int, at: tuple[int, int, int], lr: float) -> None:
+    """And nothing beside it is written."""
+    around = torch.randn(3, 160)
+    before = around.clone()
+    new, old, grad = (row[begin : begin + size] for row, begin in zip(around, at, strict=True))
+    by_loops().stream(new, old, grad, lr)
+    before[0, at[0] : at[0] + size] = torch.add(old, grad, alpha=-lr)
+    same(around, before)
 
 
 def test_what_is_not_a_number_stays_so() -> None:
     old, grad = torch.zeros(4), torch.tensor([torch.nan, torch.inf, -torch.inf, 1.0])
-    the_short_way(4).descend(old, old, grad, 1.0)
+    by_loops().step(old, old, grad, 1.0)
     same(old, torch.tensor([torch.nan, -torch.inf, torch.inf, -1.0]))
 
 
 def test_only_memory_of_its_own_is_written() -> None:
     around = torch.zeros(40)
-    the_short_way(21).descend(around[8:29], around[8:29], torch.ones(21), 1.0)
+    by_loops().step(around[8:29], around[8:29], torch.ones(21), 1.0)
     assert around.nonzero().flatten().tolist() == list(range(8, 29))
 
 
 @pytest.mark.parametrize("rule", sorted(set(RULES) - {"sgd"}))
-def test_other_rules_go_the_long_way(rule: str) -> None:
-    assert short_way(loops(), make_rule(rule, 10, Hyper()), 10) is None
-    assert short_way(loops(), make_rule("sgd", 10, Hyper(weight_decay=0.1)), 10) is None
+def test_other_rules_are_torchs(rule: str) -> None:
+    assert descent(loops(), make_rule(rule, 10, Hyper()), 10) is None
+    assert descent(loops(), make_rule("sgd", 10, Hyper(weight_decay=0.1)), 10) is None
 
 
 def test_compiled_once_and_only_where_it_pays() -> None:
-    assert worthwhile(SHORT, STEPS) is worthwhile(1, STEPS) is loops()
-    assert worthwhile(SHORT + 1, STEPS) is worthwhile(SHORT, STEPS - 1) is None
+    assert worthwhile(7_850, 10_000) is worthwhile(20_000_000, 40) is loops()
+    assert worthwhile(7_850, 1_000) is worthwhile(20_000_000, 20) is None
 
 
-def test_a_machine_that_cannot_compile_goes_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_compile_leaves_it_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails() -> None:
         raise RuntimeError("no memory that may be executed")
 
     monkeypatch.setattr(module, "Kernels", fails)
     assert kernels.__wrapped__() is None
-    assert short_way(None, make_rule("sgd", 10, Hyper()), 10) is None
+    assert descent(None, make_rule("sgd", 10, Hyper()), 10) is None
