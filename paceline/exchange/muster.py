@@ -79,7 +79,7 @@ class Muster:
     def _look(self) -> None:
         """Take note of those who have come since. Whoever lets one in has seen it come, so all who
         have waited for that one know of it."""
-        come = int(self._words[self._more])
+        come = self._words[self._more]
         if come == self._come:
             return
         self._come, self._count = come, self._workers + come
@@ -128,9 +128,9 @@ class Muster:
         leaving: bool = False,
     ) -> None:
         """The worker's gradient is where others can read it."""
-        at = self._word(worker, now, 0)
+        begin = self._told_at[now % 2]
+        at, reals = begin + WORDS * worker, begin + WORDS * self._room + REALS * worker
         asked = stopping * STOP + keeping * KEEP + leaving * LEAVE
-        reals = self._rows[now % 2][1].start + REALS * worker
         self._reals[reals + RATE] = rate
         self._reals[reals + SECONDS] = seconds
         self._words[at + TOLD] = weight * ASKED + asked
