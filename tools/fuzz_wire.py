@@ -31,7 +31,7 @@ from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import Sizes, blocks
 from paceline.server.tally import Tally
 from paceline.transport import auth
-from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack
+from paceline.transport.frames import HEADER_BYTES, LEAVE, Frame, Kind, pack
 from tools.fuzz_pipes import Pipe, Selector
 from tools.fuzz_standby import Standby, Wrong, held
 
@@ -104,7 +104,7 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 6 or not self._sound(reader, frame):
+            if magic != b"PL" or protocol != 7 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
@@ -163,7 +163,8 @@ class Reference:
                     return False
                 self.grads[b][f.sender] = grad
             self.waiting[b][f.sender] = f.sequence
-            self._decided(b, self.gates[b].push(Push(*f[1:6], f.begin, f.seconds)))
+            push = Push(*f[1:6], f.begin, f.seconds, last=bool(f.asked & LEAVE))
+            self._decided(b, self.gates[b].push(push))
         return True
 
     def _held(self, reader: Reader, worker: int) -> bool:
