@@ -23,9 +23,10 @@ def blocks(size: int, block: int = BLOCK) -> list[slice]:
 
 
 def in_blocks(shards: Sequence[Span], block: int = BLOCK) -> Cut:
-    """By server, the blocks of its range."""
+    """By server, the blocks of its range; of an empty one it is the only block."""
     return [
         [(start + span.start, start + span.stop) for span in blocks(stop - start, block)]
+        or [(start, stop)]
         for start, stop in shards
     ]
 
