@@ -19,7 +19,7 @@ from paceline.exchange.base import Exchange
 from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
-from paceline.kernels import Kernels, worthwhile
+from paceline.kernels.load import Kernels, worthwhile
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
