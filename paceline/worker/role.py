@@ -41,6 +41,7 @@ from paceline.worker.scoring import WorkerScorer, to_device
 from paceline.worker.task import task_for
 
 ROSTER_SECONDS = 120.0
+FUSED = ("AVX2", "AVX512")  # what torch uses of a processor that multiplies and adds in one
 PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death ends the wait
 
 
@@ -135,7 +136,9 @@ def _lots(
 
 
 def _kernels(replica: Replica, steps: int) -> Kernels | None:
-    return worthwhile(replica.size, steps) if replica.device.type == "cpu" else None
+    """Compiled loops, where they are worth it and torch rounds as they do, once."""
+    fused = torch.backends.cpu.get_cpu_capability() in FUSED
+    return worthwhile(replica.size, steps) if replica.device.type == "cpu" and fused else None
 
 
 def _position(spec: RunSpec, samples: int, exchange: Exchange) -> Position:
