@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 
@@ -17,8 +18,12 @@ def cache_dir() -> Path:
     value = os.environ.get("PACELINE_CACHE")
     if value:
         return Path(value)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "paceline"
+    if base := os.environ.get("XDG_CACHE_HOME"):
+        return Path(base) / "paceline"
+    try:
+        return Path.home() / ".cache" / "paceline"
+    except RuntimeError:  # a container's user that has no home
+        return Path(tempfile.gettempdir()) / f"paceline-{os.getuid()}"
 
 
 def runs_dir() -> Path:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from paceline.exchange.replica import Replica
-    from paceline.kernels import Kernels
+    from paceline.kernels.load import Kernels
     from paceline.types import Parked, Plan
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ctypes import c_float
 
 import torch
 from torch import Tensor
 
-from paceline.kernels import WIDE, Kernels
+from paceline.kernels.load import WIDE, Kernels
 from paceline.server.elementwise import Rule
 
 BEYOND_CACHE = 1 << 23  # floats of a model of which nothing is in the cache when it is next read
@@ -45,19 +46,28 @@ class Descent:
 
         All but the last step of the mean are taken in memory of its own.
         """
-        count, loops = new.numel(), self._kernels
-        grad, total = grads[0]
         if len(grads) == 1:
-            self.step(new, old, grad, lr)
+            self.step(new, old, grads[0][0], lr)
             return
-        mean = grad.data_ptr()
+        count, loops, scratch = new.numel(), self._kernels, self._scratch.data_ptr()
+        mean, total = grads[0][0].data_ptr(), grads[0][1]
         for grad, weight in grads[1:-1]:
             total += weight
-            loops.blend(self._scratch.data_ptr(), mean, grad.data_ptr(), weight / total, count)
-            mean = self._scratch.data_ptr()
+            b = grad.data_ptr()
+            end, part = _from_the_nearer(mean, b, weight / total)
+            loops.blend(scratch, end, mean, b, part, count)
+            mean = scratch
         grad, weight = grads[-1]
-        at = new.data_ptr(), old.data_ptr(), mean, grad.data_ptr()
-        loops.descend_between(*at, weight / (total + weight), -lr, count)
+        b = grad.data_ptr()
+        end, part = _from_the_nearer(mean, b, weight / (total + weight))
+        at = new.data_ptr(), old.data_ptr(), end, mean, b
+        loops.descend_between(*at, part, -lr, count)
+
+
+def _from_the_nearer(a: int, b: int, weight: float) -> tuple[int, float]:
+    """From which end to go, and which part of the way: as torch's lerp does, in float32."""
+    weight = c_float(weight).value
+    return (a, weight) if weight < 0.5 else (b, weight - 1)
 
 
 def descent(kernels: Kernels | None, rule: Rule, longest: int) -> Descent | None:

@@ -13,7 +13,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from paceline.kernels import Kernels
+from paceline.kernels.load import Kernels
 from paceline.server.descent import Descent, descent
 from paceline.server.rules import CHUNK, Part, Rule
 

@@ -19,7 +19,7 @@ from paceline.exchange.base import Among, Exchange, Post
 from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
-from paceline.kernels import Kernels, worthwhile
+from paceline.kernels.load import Kernels, worthwhile
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
@@ -42,6 +42,7 @@ from paceline.worker.scoring import WorkerScorer, to_device
 from paceline.worker.task import task_for
 
 ROSTER_SECONDS = 120.0
+FUSED = ("AVX2", "AVX512")  # what torch uses of a processor that multiplies and adds in one
 PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death ends the wait
 
 
@@ -141,7 +142,9 @@ def _lots(
 
 
 def _kernels(replica: Replica, steps: int) -> Kernels | None:
-    return worthwhile(replica.size, steps) if replica.device.type == "cpu" else None
+    """Compiled loops, where they are worth it and torch rounds as they do, once."""
+    fused = torch.backends.cpu.get_cpu_capability() in FUSED
+    return worthwhile(replica.size, steps) if replica.device.type == "cpu" and fused else None
 
 
 def _start(

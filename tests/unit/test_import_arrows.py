@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measure": {"types"},
     "catalog": {"errors", "data.shape"},
     "files": set(),
-    "kernels": set(),
+    "kernels": {"env", "files"},
     "types": set(),
     "errors": set(),
     "env": set(),

@@ -9,7 +9,7 @@ from torch import nn
 from paceline.exchange.base import Gradient, Post
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
-from paceline.kernels import Kernels, kernels
+from paceline.kernels.load import Kernels, kernels
 from paceline.server.rules import Hyper
 
 
@@ -31,5 +31,5 @@ def trained(rule: str, how: Kernels | None, used: tuple[bool, ...]) -> list[floa
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "lamb"])
 @pytest.mark.parametrize("used", [(True, True, True), (True, False, True)], ids=["all", "some"])
 def test_by_either_way(rule: str, used: tuple[bool, ...]) -> None:
-    assert kernels() is not None
-    assert trained(rule, kernels(), used) == trained(rule, None, used)
+    assert kernels(True) is not None
+    assert trained(rule, kernels(True), used) == trained(rule, None, used)

@@ -17,7 +17,7 @@ from paceline.exchange.base import Gradient, Post
 from paceline.exchange.layout import layout
 from paceline.exchange.replica import Replica
 from paceline.exchange.shared_async import SharedAsync
-from paceline.kernels import kernels
+from paceline.kernels.load import kernels
 from paceline.server import elementwise
 from paceline.server.descent import Descent
 from paceline.server.rules import Hyper
@@ -86,7 +86,7 @@ class World:
             params=torch.zeros(need.params, SIZE),
             state=torch.zeros(need.state, SIZE) if need.state else None,
             journal=torch.zeros(need.journal),
-            kernels=kernels() if compiled else None,
+            kernels=kernels(True) if compiled else None,
         )
         self.fate = Fate()
         self.lives = [0] * WORKERS

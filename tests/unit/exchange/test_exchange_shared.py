@@ -24,7 +24,7 @@ from paceline.exchange.shared_async import SharedAsync
 from paceline.exchange.shared_backup import SharedBackup
 from paceline.exchange.shared_small import SharedSmall
 from paceline.exchange.shared_sync import SharedSync
-from paceline.kernels import kernels
+from paceline.kernels.load import kernels
 from paceline.server.catalog import LAYERWISE, RULES, STATES
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.shards import cut
@@ -99,7 +99,7 @@ class Place:
                 whole=SIZE * self.workers,
                 balance=self.spec.balance,
                 damp_stale=self.spec.damp_stale,
-                kernels=kernels(),
+                kernels=kernels(True),
             )
             for index in range(self.workers)
         ]

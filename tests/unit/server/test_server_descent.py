@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from paceline import kernels as module
-from paceline.kernels import Kernels, kernels, worthwhile
+from paceline.kernels.load import Kernels, kernels
 from paceline.server.catalog import RULES
 from paceline.server.descent import Descent, descent
 from paceline.server.rules import CHUNK, Hyper, make_rule
@@ -19,7 +18,7 @@ FUSED = torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")  # torch r
 
 
 def loops() -> Kernels:
-    found = kernels()
+    found = kernels(True)
     assert found is not None, "LLVM compiles nothing on this machine"
     return found
 
@@ -116,17 +115,3 @@ def test_only_memory_of_its_own_is_written() -> None:
 def test_other_rules_are_torchs(rule: str) -> None:
     assert descent(loops(), make_rule(rule, 10, Hyper()), 10) is None
     assert descent(loops(), make_rule("sgd", 10, Hyper(weight_decay=0.1)), 10) is None
-
-
-def test_compiled_once_and_only_where_it_pays() -> None:
-    assert worthwhile(7_850, 10_000) is worthwhile(20_000_000, 40) is loops()
-    assert worthwhile(7_850, 1_000) is worthwhile(20_000_000, 20) is None
-
-
-def test_a_machine_that_cannot_compile_leaves_it_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails() -> None:
-        raise RuntimeError("no memory that may be executed")
-
-    monkeypatch.setattr(module, "Kernels", fails)
-    assert kernels.__wrapped__() is None
-    assert descent(None, make_rule("sgd", 10, Hyper()), 10) is None
