@@ -89,6 +89,7 @@ class Parked:
     version: int
     left: bool  # between two rounds, not in the middle of one
     over: bool = False  # it has taken its last step
+    broken: bool = False  # it has lost a peer, or not found it, and did not leave when all did
     meeting: str = ""  # host:port of a store that others may meet at
 
 

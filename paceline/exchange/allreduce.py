@@ -71,7 +71,7 @@ class AllReduce(Exchange):
         began, seconds, waited = time.perf_counter(), gradient.spent(), 0.0
         while (elsewhere := self._reduce(gradient, seconds, meanwhile)) is None:
             before, lost = self._version, time.perf_counter()
-            self._meet(None, left=False)
+            self._meet(None, left=False, broken=True)
             waited += time.perf_counter() - lost
             done = self._version > before
             if done or self.summed:
@@ -151,16 +151,16 @@ class AllReduce(Exchange):
     def _leave(self) -> None:
         self._meet(None, left=True)
 
-    def _meet(self, plan: Plan | None, *, left: bool) -> None:
+    def _meet(self, plan: Plan | None, *, left: bool, broken: bool = False) -> None:
         """Leave the group there is and be in another: that of the plan, or of the next that holds.
 
-        `left` says that this worker is between two rounds.
+        `left` says that this worker is between two rounds, `broken` that the group is.
         """
         formed = False
         while not formed:
             self._close()
             if plan is None:
-                plan = self._plan(left)
+                plan = self._plan(left, broken)
             self._follow(plan)
             if self._parted:
                 return
@@ -171,7 +171,7 @@ class AllReduce(Exchange):
             except PeerLost:
                 if not self._can_meet():
                     raise
-                plan = None
+                plan, broken = None, True
         if self.over:
             self._close()
 
@@ -184,10 +184,16 @@ class AllReduce(Exchange):
         self._tries += 1
         return self._post.groups is not None and self._tries < TRIES
 
-    def _plan(self, left: bool) -> Plan:
+    def _plan(self, left: bool, broken: bool) -> Plan:
         assert self._post.groups is not None
         return self._post.groups.park(
-            Parked(generation=self.generation, version=self._version, left=left, over=self.over)
+            Parked(
+                generation=self.generation,
+                version=self._version,
+                left=left,
+                over=self.over,
+                broken=broken,
+            )
         )
 
     def _follow(self, plan: Plan) -> None:
@@ -269,7 +275,7 @@ class AllReduce(Exchange):
         except PeerLost:
             if not self._can_meet():
                 raise
-        self._leave()
+        self._meet(None, left=True, broken=True)
         self.share = self._told()
 
     def _apply(self, lr: float) -> None:

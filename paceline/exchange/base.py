@@ -172,6 +172,10 @@ class Groups(Protocol):
         """Whether its members were asked to leave it."""
         ...
 
+    def broken(self, generation: int) -> bool:
+        """Whether a member of it is gone."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:

@@ -1,7 +1,9 @@
 """Workers that meet as a process group of torch's: gloo on CPUs, NCCL on GPUs.
 
 A group cannot be repaired. Once a peer is gone every verb raises PeerLost, whoever gets that
-closes its end, and so the others learn of it too: gloo reports a closed connection at once.
+closes its end, and so the others learn of it too: gloo reports a closed connection at once. Not so
+of one that it had not come to use, as when a peer dies while the group forms: whoever waits
+therefore hears the supervisor, too.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
@@ -21,11 +23,13 @@ from torch._C import _distributed_c10d as c10d
 
 from paceline.errors import PeerLost
 from paceline.exchange.base import Groups
+from paceline.transport.cutting import Opened, cut, sockets
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Plan
 
 FORMING = 3.0  # seconds: when a plan is told all are there, or dead
 LOOK = 0.002  # seconds between looks at who is there
+LISTEN = timedelta(seconds=0.5)  # between looks, in a long wait, whether the group is broken
 
 Given = TypeVar("Given")
 
@@ -44,10 +48,15 @@ class Group:
         """All met, or PeerLost; in seconds if another can be asked for."""
         self.members = plan.members
         self.size = len(plan.members)
+        self._generation = plan.generation
+        self._groups = groups if device.type != "cuda" else None  # NCCL watches for itself
         self._backend: Any = None
+        self._opened: frozenset[Opened] = frozenset()
         if self.size > 1:
+            before = sockets()
             with floating(cores):
                 self._backend = _guarded(lambda: _formed(plan, index, device, groups))
+            self._opened = sockets() - before
 
     def begin(self, values: Tensor) -> Any:
         """Begin to add up everybody's values, in place."""
@@ -57,11 +66,13 @@ class Group:
             raise _lost(wrong) from wrong
 
     def finish(self, summing: Any) -> None:
-        """Wait until that is done."""
-        try:
-            summing.wait()
-        except RuntimeError as wrong:
-            raise _lost(wrong) from wrong
+        """Wait until that is done, or the group is known to be broken."""
+        while self._groups is not None and not summing.is_completed():
+            with suppress(RuntimeError):  # not yet, or it has failed: asked once more below
+                summing.wait(LISTEN)
+            if not summing.is_completed() and self._groups.broken(self._generation):
+                cut(self._opened)
+        _guarded(summing.wait)
 
     def total(self, value: float, device: torch.device) -> float:
         """The sum of everybody's."""
@@ -114,7 +125,8 @@ def _gather(store: c10d.TCPStore, plan: Plan, rank: int, groups: Groups) -> None
     store.set(f"here-{rank}", "")
     everyone = [f"here-{other}" for other in range(len(plan.members))]
     while not store.check(everyone):
-        if groups.called(plan.generation) or time.monotonic() > over:
+        left = groups.called(plan.generation) or groups.broken(plan.generation)
+        if left or time.monotonic() > over:
             raise PeerLost("not all have come to the all-reduce.")
         time.sleep(LOOK)
 

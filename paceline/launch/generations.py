@@ -4,8 +4,8 @@
     a worker comes (back) ─► parks ─► members are called ─► they park after a round ─► plan: all
     a worker is to leave  ─► members are called ─► they park after a round ─► plan: all but that one
 
-Members are called after a death, too: most find out by themselves, but not those at rest, nor those
-who wait for the dead one to form a group.
+Members are called once one of them is gone, or has lost another, too: most find out by themselves,
+but not those at rest, nor those who wait for the dead one to form a group.
 A group cannot be repaired, so each plan is a new generation of it. Whoever has taken its last step
 stays a member: it may be the only one that has the parameters.
 """
@@ -27,9 +27,8 @@ class Generations:
         self._members = set(crew)
         self._parked: dict[int, Parked] = {}  # members that have left this generation
         self._joining: dict[int, Parked] = {}  # workers that were in none yet
-        self._resting: set[int] = set()  # members that have taken their last step
         self._called: set[int] = set()  # members that were asked to leave this generation
-        self._broken = False  # whether a member of this generation is gone
+        self.broken = False  # whether a member of this generation is gone, or has lost another
         self._leaving: set[int] = set()  # members that are to be in no other
 
     def parked(self, worker: int, said: Parked) -> None:
@@ -38,10 +37,8 @@ class Generations:
             self._joining[worker] = said
         elif said.generation == self.current:
             self._parked[worker] = said
-
-    def rests(self, worker: int) -> None:
-        """A worker has taken its last step: it leaves its group only when it is called."""
-        self._resting.add(worker)
+            if said.broken:
+                self._break()
 
     def leave(self, worker: int) -> None:
         """A member is to go, once all are between two rounds."""
@@ -49,11 +46,17 @@ class Generations:
 
     def gone(self, worker: int) -> None:
         """A worker's life is over."""
-        self._broken = self._broken or worker in self._members
-        for some in (self._members, self._resting, self._called, self._leaving):
+        if worker in self._members:
+            self._break()
+        for some in (self._members, self._called, self._leaving):
             some.discard(worker)
         for those in (self._parked, self._joining):
             those.pop(worker, None)
+
+    def _break(self) -> None:
+        """Members that were called to leave after a round cannot take another, and are told so."""
+        if not self.broken:
+            self.broken, self._called = True, set()
 
     @property
     def members(self) -> frozenset[int]:
@@ -73,14 +76,11 @@ class Generations:
         return bool(self._parked) and self._parked.keys() == self._members
 
     def calls(self) -> list[int]:
-        """Members to be asked, once, to leave this generation."""
-        wanted: set[int] = set()
+        """Members to be asked to leave this generation: once, and once more when it is broken."""
         going = self._leaving & self._members
-        if self._joining or self._broken or (going and going != self._members):
-            wanted = self._members
-        elif self._parked:  # whoever still trains finds out by itself
-            wanted = self._members & self._resting
-        new = wanted - self._called - self._parked.keys()
+        if not (self._joining or self.broken or (going and going != self._members)):
+            return []
+        new = self._members - self._called - self._parked.keys()
         self._called |= new
         return sorted(new)
 
@@ -98,7 +98,7 @@ class Generations:
         members = tuple(sorted(there))
         self.current += 1
         self._members, self._parked = set(members), {}
-        self._called, self._broken = set(), False
+        self._called, self.broken = set(), False
         self._leaving &= self._members
         return Plan(
             generation=self.current,

@@ -103,7 +103,6 @@ class Hearing:
 
     def _on_trained(self, member: Member) -> None:
         member.state = "trained"
-        self._regrouping.rests(member)
         # The server that it told so itself may be gone since.
         say(self._crew.servers(), "left", worker=member.index)
         if self._course.parting:  # it was started again meanwhile

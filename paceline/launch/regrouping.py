@@ -32,11 +32,6 @@ class Regrouping:
         if self._generations is not None:
             self._generations.parked(member.index, Parked(**message))
 
-    def rests(self, member: Member) -> None:
-        """A worker has taken its last step."""
-        if self._generations is not None:
-            self._generations.rests(member.index)
-
     def leave(self, member: Member) -> None:
         """A worker is asked to go: that takes a group without it."""
         if self._generations is not None:
@@ -64,7 +59,10 @@ class Regrouping:
                 "where the run has a checkpoint, paceline resume goes on from it."
             )
         for worker in generations.calls():
-            self._member(worker).control.send("regroup", generation=generations.current)
+            control = self._member(worker).control
+            control.send("regroup", generation=generations.current)
+            if generations.broken:
+                control.send("broken", generation=generations.current)
         before = generations.members
         plan = generations.plan()
         if plan is None:

@@ -19,7 +19,7 @@ from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control
 from paceline.transport.sockets import PATIENCE
-from paceline.types import Parked, Plan, record
+from paceline.types import NOTHING, Parked, Plan, record
 
 PLAN_SECONDS = 24 * 3600.0  # one of the others may be in a long step; its death ends the wait
 
@@ -37,6 +37,7 @@ class Meeting:
         self._host = spec.host
         self._control = control
         self._store: TCPStore | None = None
+        self._broken = NOTHING  # the last group that is known to be
         if not in_a_group(spec):
             return
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
@@ -69,6 +70,12 @@ class Meeting:
         """Whether the members of this group were asked to leave it."""
         call = self._control.take("regroup")
         return call is not None and call["generation"] == generation
+
+    def broken(self, generation: int) -> bool:
+        """Whether a member of this group is gone, or has lost another."""
+        while (told := self._control.take("broken")) is not None:
+            self._broken = told["generation"]
+        return self._broken == generation
 
     def close(self) -> None:
         self._store = None

@@ -62,3 +62,56 @@ def test_a_request_to_stop_reaches_all_in_the_same_round() -> None:
     )
     assert told.returncode == 0, told.stderr
     assert told.stdout == "4\n"
+
+
+# The other has met this one and then says nothing at all: gloo alone would wait for minutes.
+SILENT = """
+import os, signal, time
+from datetime import timedelta
+import torch
+from torch._C._distributed_c10d import TCPStore
+from paceline.errors import PeerLost
+from paceline.exchange.group import Group
+from paceline.types import Plan
+
+class Told:
+    gone = False
+    def called(self, generation):
+        return False
+    def broken(self, generation):
+        return self.gone
+
+os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+ready, tell = os.pipe()
+other = os.fork()
+if other:
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False,
+                     timeout=timedelta(seconds=20))
+    os.write(tell, str(store.port).encode())
+    port = store.port
+else:
+    port = int(os.read(ready, 10))
+plan = Plan.first((0, 1), f"127.0.0.1:{port}")
+told = Told()
+group = Group(plan, 0 if other else 1, torch.device("cpu"), (), told)
+if not other:
+    os.kill(os.getpid(), signal.SIGSTOP)
+os.waitpid(other, os.WUNTRACED)
+told.gone = True
+began = time.monotonic()
+try:
+    group.finish(group.begin(torch.ones(1000)))
+except PeerLost:
+    group.close()
+    print(time.monotonic() - began < 10.0)
+os.kill(other, signal.SIGKILL)
+os.waitpid(other, 0)
+"""
+
+
+def test_a_silent_peer_is_not_waited_for_once_the_group_is_known_to_be_broken() -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", SILENT], capture_output=True, text=True, timeout=40, check=False
+    )
+    assert told.returncode == 0, told.stderr
+    assert told.stdout == "True\n"

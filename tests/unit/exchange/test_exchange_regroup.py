@@ -105,7 +105,6 @@ class Hub:
     def rest(self, worker: int) -> bool:
         """Wait until all have finished; True if the worker is called before that."""
         with self.lock:
-            self.generations.rests(worker)
             self.training.discard(worker)
             self.decide()
             self.lock.wait_for(lambda: worker in self.called or not self.training, PATIENCE)
@@ -132,6 +131,9 @@ class Asking:
             return told
 
     def called(self, generation: int) -> bool:
+        return False
+
+    def broken(self, generation: int) -> bool:
         return False
 
 

@@ -13,8 +13,9 @@ from paceline.types import NOTHING, Parked, Plan
 WHOLE = 30
 
 
-def parked(version: int, generation: int = 0, left: bool = False, over: bool = False) -> Parked:
-    return Parked(generation=generation, version=version, left=left, over=over, meeting="here:1")
+def parked(version: int, generation: int = 0, **how: bool) -> Parked:
+    said = {"left": False, **how}
+    return Parked(generation=generation, version=version, meeting="here:1", **said)
 
 
 NEW = Parked(generation=NOTHING, version=NOTHING, left=True, meeting="new:1")
@@ -73,6 +74,22 @@ def test_in_the_middle_of_a_round_nobody_is_let_in() -> None:
     assert generations.calls() == [0, 1], "called again, as another generation"
 
 
+def test_all_are_called_once_one_has_lost_another() -> None:
+    """It may be the only one that has: others wait where they hear nothing but a call."""
+    generations = Generations(range(3), WHOLE)
+    generations.leave(2)
+    assert generations.calls() == [0, 1, 2]
+    assert not generations.broken
+    generations.parked(1, parked(4, broken=True))
+    assert generations.broken
+    assert generations.calls() == [0, 2], "again, now that there can be no further round"
+    assert generations.calls() == []
+    generations.parked(0, parked(4, broken=True))
+    generations.parked(2, parked(4, broken=True))
+    assert planned(generations).members == (0, 1, 2)
+    assert not generations.broken
+
+
 def test_one_that_dies_while_it_waits_is_not_waited_for() -> None:
     generations = Generations(range(2), WHOLE)
     generations.gone(1)
@@ -85,7 +102,6 @@ def test_one_that_dies_while_it_waits_is_not_waited_for() -> None:
 
 def test_those_at_rest_are_called_and_end_it_for_all() -> None:
     generations = Generations(range(3), WHOLE)
-    generations.rests(0)
     assert generations.calls() == []
     generations.gone(2)
     generations.parked(1, parked(11))  # worker-2 took the last round with it
@@ -211,18 +227,18 @@ class World:
         """The round was the last, for those that have come to its end."""
         together = self.together()
         furthest = max((life.version for life in together.values()), default=0)
-        for worker, life in together.items():
+        for life in together.values():
             if life.version == furthest:
                 life.rests = True
-                self.generations.rests(worker)
 
     def park(self, worker: int, left: bool) -> None:
         life = self.lives.get(worker)
         if life is not None and not life.waits:
             life.waits = True
+            broken = worker not in self.called  # nobody has asked it to
             self.called.discard(worker)
             left = left or life.rests
-            said = parked(life.version, life.generation, left=left, over=life.rests)
+            said = parked(life.version, life.generation, left=left, over=life.rests, broken=broken)
             self.generations.parked(worker, said)
 
     def together(self) -> dict[int, Life]:
@@ -254,14 +270,13 @@ class World:
             self.leaving.discard(worker)
             del self.lives[worker]
         self.size = len(there)
-        for worker, life in there.items():
+        for life in there.values():
             life.version, life.generation, life.waits = plan.version, plan.generation, False
             if plan.over and not life.rests:
                 life.rests = True
-                self.generations.rests(worker)
 
     def settle(self) -> None:
-        """Whoever is called, or has lost somebody, parks; until nothing is left to do."""
+        """Whoever is called parks, until nothing is left to do; nobody finds out by itself."""
         for _ in range(20):
             if self.generations.lost:
                 assert all(life.version == NOTHING for life in self.lives.values())
@@ -269,9 +284,8 @@ class World:
             self.turn()
             training = self.together()
             broken = len(training) < self.size
-            for worker, life in training.items():
-                if worker in self.called or (broken and not life.rests):
-                    self.park(worker, left=worker in self.called and not broken)
+            for worker in training.keys() & self.called:
+                self.park(worker, left=not broken)
         assert self.together().keys() == self.lives.keys(), "somebody is forgotten"
         if self.lives:
             assert len({life.version for life in self.lives.values()}) == 1
