@@ -24,7 +24,6 @@ class Facts:
     layers: tuple[int, ...] = ()  # the size of each of the model's parameters
     hyper: dict[str, float] = field(default_factory=dict)  # the optimizer's, where not the spec's
     data: str = ""  # the data set's name, where the task trains on a named one
-    rendezvous: str = ""  # where this worker can be met for all-reduce, if it can
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,30 +89,28 @@ class Parked:
     left: bool  # between two rounds, not in the middle of one
     over: bool = False  # it has taken its last step
     broken: bool = False  # it has lost a peer, or not found it, and did not leave when all did
-    meeting: str = ""  # host:port of a store that others may meet at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The workers of one process group, in the order of their ranks, and where they go on.
 
-    All take the parameters of `source`, which has `version` updates in them, and meet at its store.
+    All take the parameters of `source`, which has `version` updates in them.
     `between` says that all were between two rounds; else some were in the middle of the next.
     """
 
     generation: int
     members: tuple[int, ...]
     source: int
-    meeting: str
     version: int
     shares: tuple[tuple[int, int], ...] = ()  # of a whole batch, by member; none: as dealt at first
     between: bool = True
     over: bool = False  # the last step is taken
 
     @classmethod
-    def first(cls, crew: tuple[int, ...], meeting: str) -> Plan:
+    def first(cls, crew: tuple[int, ...]) -> Plan:
         """How all begin."""
-        return cls(generation=0, members=crew, source=crew[0], meeting=meeting, version=0)
+        return cls(generation=0, members=crew, source=crew[0], version=0)
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Plan:

@@ -63,7 +63,7 @@ class AllReduce(Exchange):
         self._paces = self._sum[replica.size + ASKED :]
         flat = [(replica.flat[at], at) for at in self._rule.chunks()]
         self._parts = [(part, part, self._grad[at], at) for part, at in flat]
-        self._meet(None if post.life else Plan.first(post.crew, post.meeting), left=True)
+        self._meet(None if post.life else Plan.first(post.crew), left=True)
         self.round = self.taken = self._version
         self.share = self._told()
 
@@ -177,12 +177,14 @@ class AllReduce(Exchange):
 
     def _formed(self, plan: Plan) -> Group:
         post = self._post
-        return Group(plan, post.index, self._replica.device, post.cores, post.groups)
+        assert post.groups is not None
+        device = self._replica.device
+        return Group(plan, post.index, device, post.cores, post.groups, post.regroups)
 
     def _can_meet(self) -> bool:
         """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
         self._tries += 1
-        return self._post.groups is not None and self._tries < TRIES
+        return self._post.regroups and self._tries < TRIES
 
     def _plan(self, left: bool, broken: bool) -> Plan:
         assert self._post.groups is not None

@@ -162,18 +162,22 @@ class Hosted:
 
 
 class Groups(Protocol):
-    """The supervisor's word on who forms a process group."""
+    """The supervisor's word on who forms a process group, and what they say to one another."""
 
     def park(self, parked: Parked) -> Plan:
         """Wait to be told of the next one."""
         ...
 
-    def called(self, generation: int) -> bool:
-        """Whether its members were asked to leave it."""
-        ...
-
     def broken(self, generation: int) -> bool:
         """Whether a member of it is gone."""
+        ...
+
+    def put(self, generation: int, key: str, value: bytes) -> None:
+        """Say something to all its members."""
+        ...
+
+    def got(self, generation: int, key: str) -> bytes | None:
+        """What was said, if it is here."""
         ...
 
 
@@ -199,7 +203,6 @@ class Post:
     where: Callable[[], Sequence[str]] | None = None  # asks again, once one of them is gone
     # Tells the version that each has answered, once one of them is gone; nothing: all are back.
     answered: Callable[[Sequence[int]], None] | None = None
-    meeting: str = ""  # host:port where workers meet for all-reduce
     board: int | None = None  # shared memory of the strategies that use it, as file and tensors
     params: Tensor | None = None  # [places, size]
     grads: Tensor | None = None  # [workers, size]
@@ -215,7 +218,8 @@ class Post:
     spin: float = 0.0  # seconds to spin before sleeping: none where workers share cores
     apply: Callable[[], None] | None = None  # a user's own optimizer, where no server applies
     kernels: Kernels | None = None  # compiled loops, where they are worth it
-    groups: Groups | None = None  # where to ask for a group; None: there is but the first
+    groups: Groups | None = None  # where workers meet for all-reduce
+    regroups: bool = False  # whether there may be another group after the first
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "room", max(self.room, self.workers))

@@ -9,8 +9,6 @@ therefore hears the supervisor, too.
 from __future__ import annotations
 
 import os
-import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -23,12 +21,13 @@ from torch._C import _distributed_c10d as c10d
 
 from paceline.errors import PeerLost
 from paceline.exchange.base import Groups
+from paceline.exchange.directory import Directory
 from paceline.transport.cutting import Opened, cut, sockets
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Plan
 
 FORMING = 3.0  # seconds: when a plan is told all are there, or dead
-LOOK = 0.002  # seconds between looks at who is there
+REACHING = 1.0  # seconds for gloo to reach each of those that are, for it looks at nothing else
 LISTEN = timedelta(seconds=0.5)  # between looks, in a long wait, whether the group is broken
 
 Given = TypeVar("Given")
@@ -43,19 +42,25 @@ class Group:
         index: int,
         device: torch.device,
         cores: tuple[int, ...],
-        groups: Groups | None,
+        groups: Groups,
+        regroups: bool,
     ) -> None:
-        """All met, or PeerLost; in seconds if another can be asked for."""
+        """All met, or PeerLost; in seconds if there can be another after it, and it `regroups`."""
         self.members = plan.members
         self.size = len(plan.members)
         self._generation = plan.generation
-        self._groups = groups if device.type != "cuda" else None  # NCCL watches for itself
+        seconds = FORMING if regroups else PATIENCE
+        self._store = Directory(groups, plan.generation, seconds)  # torch looks, but holds it not
+        self._groups = groups
+        self._listens = regroups and device.type != "cuda"  # NCCL watches for itself
         self._backend: Any = None
         self._opened: frozenset[Opened] = frozenset()
         if self.size > 1:
             before = sockets()
             with floating(cores):
-                self._backend = _guarded(lambda: _formed(plan, index, device, groups))
+                self._backend = _guarded(
+                    lambda: _formed(plan, index, device, self._store, regroups)
+                )
             self._opened = sockets() - before
 
     def begin(self, values: Tensor) -> Any:
@@ -67,7 +72,7 @@ class Group:
 
     def finish(self, summing: Any) -> None:
         """Wait until that is done, or the group is known to be broken."""
-        while self._groups is not None and not summing.is_completed():
+        while self._listens and not summing.is_completed():
             with suppress(RuntimeError):  # not yet, or it has failed: asked once more below
                 summing.wait(LISTEN)
             if not summing.is_completed() and self._groups.broken(self._generation):
@@ -98,37 +103,22 @@ class Group:
             backend.abort()
 
 
-def _formed(plan: Plan, index: int, device: torch.device, groups: Groups | None) -> Any:
-    """A backend by itself, not torch's one default group: there may be many in a life."""
-    seconds = PATIENCE if groups is None else FORMING
-    host, _, port = plan.meeting.rpartition(":")
-    try:  # torch would try again and again; but the store was there before the plan was
-        socket.create_connection((host, int(port)), timeout=seconds).close()
-    except OSError as wrong:
-        raise PeerLost(f"nobody is at {plan.meeting}: {wrong.strerror or wrong}.") from wrong
-    store = c10d.TCPStore(host, int(port), is_master=False, timeout=timedelta(seconds=seconds))
+def _formed(plan: Plan, index: int, device: torch.device, store: Directory, regroups: bool) -> Any:
+    """A backend by itself, not torch's one default group: there may be many in a life.
+
+    First all say that they are here: torch would try to reach one that is known to be dead.
+    """
     rank, size = plan.members.index(index), len(plan.members)
-    if groups is not None:
-        _gather(store, plan, rank, groups)
+    store.set(f"here-{rank}", b"")
+    store.wait([f"here-{other}" for other in range(size)])
     if device.type == "cuda":
         options = c10d.ProcessGroupNCCL.Options()
         options._timeout = timedelta(seconds=PATIENCE)
         return c10d.ProcessGroupNCCL(store, rank, size, options)
-    made = c10d.ProcessGroupGloo(store, rank, size, timedelta(seconds=seconds))
+    reaching = timedelta(seconds=REACHING if regroups else PATIENCE)
+    made = c10d.ProcessGroupGloo(store, rank, size, reaching)
     made._set_default_timeout(timedelta(seconds=PATIENCE))  # others may compute for long
     return made
-
-
-def _gather(store: c10d.TCPStore, plan: Plan, rank: int, groups: Groups) -> None:
-    """Wait until all are at the store. Torch would wait even for one that is known to be dead."""
-    over = time.monotonic() + FORMING
-    store.set(f"here-{rank}", "")
-    everyone = [f"here-{other}" for other in range(len(plan.members))]
-    while not store.check(everyone):
-        left = groups.called(plan.generation) or groups.broken(plan.generation)
-        if left or time.monotonic() > over:
-            raise PeerLost("not all have come to the all-reduce.")
-        time.sleep(LOOK)
 
 
 def _guarded(act: Callable[[], Given]) -> Given:

@@ -104,7 +104,6 @@ class Generations:
             generation=self.current,
             members=members,
             source=source,
-            meeting=there[source].meeting,
             version=there[source].version,
             shares=tuple(evenly(self._whole, len(members))),
             between=between,

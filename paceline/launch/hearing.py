@@ -53,7 +53,8 @@ class Hearing:
 
     def hear(self, member: Member, message: Message) -> None:
         """Do what one message of a role asks for."""
-        if not (self._succession.hear(member, message) or self._resizing.hear(member, message)):
+        others = (self._succession, self._resizing, self._regrouping)
+        if not any(other.hear(member, message) for other in others):
             self._on(member, message)
 
     def _on(self, member: Member, message: Message) -> None:
@@ -73,8 +74,6 @@ class Hearing:
                 self._keeping.forgot(member)
             case "keeping" | "kept" | "unkept":
                 self._keeping.hear(member, message)
-            case "parked":
-                self._regrouping.hear(member, message)
             case "trained":
                 self._on_trained(member)
             case "injected":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from paceline.errors import RunFailed
 from paceline.exchange.layout import in_a_group
-from paceline.launch.crew import Crew, Member
+from paceline.launch.crew import Crew, Member, say
 from paceline.launch.generations import Generations
 from paceline.spec import RunSpec
 from paceline.transport.control import Message
@@ -27,10 +27,14 @@ class Regrouping:
             crew = [member.index for member in self._crew.workers()]
             self._generations = Generations(crew, spec.step_samples * spec.workers)
 
-    def hear(self, member: Member, message: Message) -> None:
-        """A worker has left its group, or has none yet."""
-        if self._generations is not None:
-            self._generations.parked(member.index, Parked(**message))
+    def hear(self, member: Member, message: Message) -> bool:
+        """What a worker says that has no group, or forms one; False if it is something else."""
+        kind, about = message["kind"], {k: v for k, v in message.items() if k != "kind"}
+        if kind == "put":  # how it can be reached; the others know which group is theirs
+            say([other for other in self._crew.workers() if other is not member], "put", **about)
+        elif kind == "parked" and self._generations is not None:
+            self._generations.parked(member.index, Parked(**about))
+        return kind in ("put", "parked")
 
     def leave(self, member: Member) -> None:
         """A worker is asked to go: that takes a group without it."""

@@ -102,8 +102,7 @@ class Starter:
         fds = {name: self._segments.fd(name) for name in self._lent}
         if index == 0 and work.echo is not None:
             fds["stdout"] = work.echo
-        first = index == self._hands[0] and not life
-        more: dict[str, Any] = {"spec": spec.model_dump(), "first": first}
+        more: dict[str, Any] = {"spec": spec.model_dump()}
         if work.script is not None:
             more |= {"kind": "script", "script": str(work.script), "arguments": work.arguments}
         self._fork("worker", index, place, fds, more, life)
@@ -275,7 +274,6 @@ class Starter:
         self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
     ) -> None:
         """Tell a worker the spec as resolved, where the others are, and what to go on from."""
-        meeting = next((m.facts.rendezvous for m in self._crew.workers() if m.facts), "")
         alone = max(spec.workers, len(self._crew.workers())) <= len(self._cores)
         member.control.send(
             "roster",
@@ -287,7 +285,6 @@ class Starter:
             addresses=[m.address for m in self._crew.servers()],
             secret=self._secret.hex(),
             certificate=self._identity.certificate if self._identity else "",
-            meeting=meeting,
             hyper=_hyper(spec, facts),
             cores=self._cores,
             spin=SPIN if alone else 0.0,

@@ -4,72 +4,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 from torch import Tensor
-from torch._C._distributed_c10d import TCPStore
 
-from paceline.exchange.base import Groups, Post
+from paceline.exchange.base import Post
 from paceline.exchange.layout import in_a_group, layout
 from paceline.server.rules import Hyper
 from paceline.server.shards import Cut
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control
-from paceline.transport.sockets import PATIENCE
 from paceline.types import NOTHING, Parked, Plan, record
 
 PLAN_SECONDS = 24 * 3600.0  # one of the others may be in a long step; its death ends the wait
 
 
 class Meeting:
-    """Where workers that form a process group find one another: a store that one of them keeps.
+    """What workers that form a process group hear of it, from the supervisor and by way of it."""
 
-    The `first` worker keeps the first. Whoever is without a group opens another, in case it is
-    chosen.
-    """
-
-    def __init__(self, spec: RunSpec, index: int, control: Control, first: bool) -> None:
-        self.address = ""
-        self._index = index
-        self._host = spec.host
+    def __init__(self, spec: RunSpec, control: Control) -> None:
         self._control = control
-        self._store: TCPStore | None = None
         self._broken = NOTHING  # the last group that is known to be
-        if not in_a_group(spec):
-            return
+        self._said: dict[tuple[int, str], bytes] = {}  # by generation, and what it is about
         if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        if first:
-            self._open()
-
-    def _open(self) -> None:
-        self._store = TCPStore(
-            self._host, 0, is_master=True, wait_for_workers=False,
-            timeout=timedelta(seconds=PATIENCE),
-        )  # fmt: skip
-        self.address = f"{self._host}:{self._store.port}"
 
     def park(self, parked: Parked) -> Plan:
         """Wait to be told of the next group."""
-        self._open()
-        self._control.send("parked", **record(replace(parked, meeting=self.address)))
+        self._control.send("parked", **record(parked))
         while True:
             told = self._control.wait("plan", seconds=PLAN_SECONDS)
             del told["kind"]
             plan = Plan.of(told)
-            if plan.generation <= parked.generation:
-                continue  # of a group that is over
-            if plan.source != self._index:
-                self._store = None
-            return plan
-
-    def called(self, generation: int) -> bool:
-        """Whether the members of this group were asked to leave it."""
-        call = self._control.take("regroup")
-        return call is not None and call["generation"] == generation
+            if plan.generation > parked.generation:  # else of a group that is over
+                self._said = {
+                    at: said for at, said in self._said.items() if at[0] >= plan.generation
+                }
+                return plan
 
     def broken(self, generation: int) -> bool:
         """Whether a member of this group is gone, or has lost another."""
@@ -77,8 +49,16 @@ class Meeting:
             self._broken = told["generation"]
         return self._broken == generation
 
-    def close(self) -> None:
-        self._store = None
+    def put(self, generation: int, key: str, value: bytes) -> None:
+        """Tell all who are in a group."""
+        self._said[generation, key] = value
+        self._control.send("put", generation=generation, key=key, value=value.hex())
+
+    def got(self, generation: int, key: str) -> bytes | None:
+        """What one of them has told."""
+        while (told := self._control.take("put")) is not None:
+            self._said[told["generation"], told["key"]] = bytes.fromhex(told["value"])
+        return self._said.get((generation, key))
 
 
 class Servers:
@@ -114,7 +94,6 @@ def post_from(
     control: Control,
     apply: Callable[[], None] | None = None,
     life: int = 0,
-    groups: Groups | None = None,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
     servers = Servers(roster, control)
@@ -146,7 +125,6 @@ def post_from(
         addresses=tuple(servers.where()),
         where=servers.where,
         answered=answered,
-        meeting=roster["meeting"],
         board=fds["board"] if shared else None,
         params=rows("params", need.params),
         grads=rows("grads", need.grads),
@@ -161,5 +139,6 @@ def post_from(
         damp_stale=spec.damp_stale,
         spin=roster["spin"],
         apply=apply,
-        groups=groups,
+        groups=Meeting(spec, control) if in_a_group(spec) else None,
+        regroups=apply is None,
     )

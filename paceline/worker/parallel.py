@@ -27,7 +27,7 @@ from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
 from paceline.types import Facts, record
 from paceline.worker.harm import Harm
-from paceline.worker.meeting import Meeting, post_from
+from paceline.worker.meeting import post_from
 from paceline.worker.optimizers import rule_of
 from paceline.worker.reporter import Reporter
 from paceline.worker.role import ROSTER_SECONDS
@@ -88,7 +88,6 @@ class OwnLoop:
         self._own_step = optimizer.step
         self.replica = Replica(model)
         give_back()
-        self._meeting = Meeting(spec, self._index, scene.control, assignment["first"])
         rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(
             parameters=self.replica.size,
@@ -99,7 +98,6 @@ class OwnLoop:
             lr=float(optimizer.param_groups[0]["lr"]),
             optimizer=rule,
             hyper=hyper,
-            rendezvous=self._meeting.address,
         )
         device = str(self.replica.device)
         scene.control.send("ready", device=device, facts=record(facts))
@@ -158,6 +156,3 @@ class OwnLoop:
         if outcome.stop:
             raise Stopped(0)
         return value
-
-    def close(self) -> None:
-        self._meeting.close()

@@ -33,7 +33,7 @@ from paceline.worker.harm import Harm
 from paceline.worker.keeping import Keeper, Position, restore
 from paceline.worker.leases import leases
 from paceline.worker.loop import train
-from paceline.worker.meeting import Meeting, post_from
+from paceline.worker.meeting import post_from
 from paceline.worker.notice import Notice
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
@@ -58,7 +58,6 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     data = task.data()
     replica = Replica(task.model().to(device))
     give_back()
-    meeting = Meeting(spec, index, control, assignment["first"])
     facts = Facts(
         parameters=replica.size,
         layers=replica.layers,
@@ -68,13 +67,12 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         lr=task.lr,
         optimizer=task.optimizer,
         data=task.data_name if type(task).data is Task.data else "",
-        rendezvous=meeting.address,
     )
     control.send("ready", device=str(device), facts=record(facts))
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, control, None, life, meeting)
+    post = post_from(roster, spec, index, fds, replica.size, control, life=life)
     steps = _steps(spec, len(data.train))
     exchange = make_exchange(spec, replace(post, kernels=_kernels(replica, steps)))
     position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
@@ -126,7 +124,6 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     keeper.close()
     done(exchange, reporter, control)
     stand_by(spec, exchange, control)
-    meeting.close()
 
 
 def _lots(

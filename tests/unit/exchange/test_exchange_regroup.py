@@ -130,11 +130,13 @@ class Asking:
             assert told, "no plan"
             return told
 
-    def called(self, generation: int) -> bool:
-        return False
-
     def broken(self, generation: int) -> bool:
         return False
+
+    def put(self, generation: int, key: str, value: bytes) -> None: ...
+
+    def got(self, generation: int, key: str) -> bytes | None:
+        return None
 
 
 def fake_group(hub: Hub) -> type:
@@ -208,7 +210,7 @@ class Worker(threading.Thread):
 
     def _made(self) -> Exchange:
         fields: dict[str, Any] = {"index": self.index, "workers": WORKERS, "rule": "sgd"}
-        post = Post(**fields, hyper=Hyper(), groups=Asking(self._hub, self.index))
+        post = Post(**fields, hyper=Hyper(), groups=Asking(self._hub, self.index), regroups=True)
         if not self._averaged:
             return AllReduce(post, summed=True)
         return LocalSgd(Local(post), AllReduce(post, summed=False), EVERY, 1.0)

@@ -15,10 +15,10 @@ WHOLE = 30
 
 def parked(version: int, generation: int = 0, **how: bool) -> Parked:
     said = {"left": False, **how}
-    return Parked(generation=generation, version=version, meeting="here:1", **said)
+    return Parked(generation=generation, version=version, **said)
 
 
-NEW = Parked(generation=NOTHING, version=NOTHING, left=True, meeting="new:1")
+NEW = Parked(generation=NOTHING, version=NOTHING, left=True)
 
 
 def planned(generations: Generations) -> Plan:
@@ -39,7 +39,6 @@ def test_those_left_go_on_from_the_one_that_is_furthest() -> None:
         generation=1,
         members=(0, 1, 3),
         source=1,
-        meeting="here:1",
         version=8,
         shares=((0, 10), (10, 20), (20, 30)),
         between=False,
