@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from paceline import env
-from paceline.cli.failures import INTERRUPTED
+from paceline.cli.codes import INTERRUPTED
 from paceline.cli.flags import Debug, Json, Out, spec_flags
 from paceline.cli.telling import observer, remark, show, show_json
 from paceline.report.beside import beside_published

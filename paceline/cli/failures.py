@@ -1,7 +1,4 @@
-"""How a failure is told: one plain sentence a fault on standard error, and an exit code.
-
-0 done · 1 the run failed · 2 the request was wrong · 130 interrupted
-"""
+"""How a failure is told: one plain sentence a fault on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -16,9 +13,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from paceline.cli.codes import FAILED, WRONG
 from paceline.errors import PacelineError, RoleDied
-
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 # What typer raises for a wrong flag or argument; only this kind of it has a public name.
 UsageError = cast(type[Exception], typer.BadParameter.__base__)

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from paceline import __version__
+from paceline.cli.codes import FAILED, INTERRUPTED
 from paceline.cli.demo import demo
-from paceline.cli.failures import FAILED, INTERRUPTED, UsageError, plainly, tell
+from paceline.cli.failures import UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
 from paceline.cli.reproduce import reproduce

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from paceline.cli.failures import INTERRUPTED
+from paceline.cli.codes import INTERRUPTED
 from paceline.cli.telling import show, show_json
 from paceline.report.baseline import comparable_single
 from paceline.report.layout import stacked

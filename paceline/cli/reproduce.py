@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from paceline import env
-from paceline.cli.failures import FAILED, INTERRUPTED
+from paceline.cli.codes import FAILED, INTERRUPTED
 from paceline.cli.flags import TELLING, Debug, Json, Out, spec_flags
 from paceline.cli.telling import observer, remark, show, show_json
 from paceline.errors import RequestError, RunFailed

@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+from paceline.interrupts import interrupted
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -15,7 +17,7 @@ class Stopping:
     """A handler that only takes note, so that no signal tears a decision in half."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = interrupted()  # before this was here to hear it
         self.insisted = False
 
     @contextlib.contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -143,3 +145,20 @@ def test_impatience_breaks_nothing(cli: Any) -> None:
     assert command.wait(1) == 130
     assert "Traceback" not in command.stderr
     assert cli.shown()["status"] == "stopped"
+
+
+DROPPED = """
+import os, signal
+from paceline.interrupts import note_interrupts
+from paceline.launch.stopping import Stopping
+note_interrupts()
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:  # as a library does that takes it for a failure of its own
+    pass
+print(Stopping().asked)
+"""
+
+
+def test_ctrl_c_that_a_library_drops_is_remembered() -> None:
+    assert subprocess.check_output([sys.executable, "-c", DROPPED], timeout=30) == b"True\n"

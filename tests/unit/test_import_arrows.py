@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2] / "paceline"
 
 # Anybody may use these, and the catalogs: names of things, without the things.
-COMMON = {"errors", "types", "env", "files", "spec", "measure", "catalog", "kernels"}
+COMMON = {"errors", "types", "env", "files", "interrupts", "spec", "measure", "catalog", "kernels"}
 
 MAY_IMPORT: dict[str, set[str]] = {
     # the way of a batch
@@ -40,12 +40,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measure": {"types"},
     "catalog": {"errors", "data.shape"},
     "files": set(),
+    "interrupts": set(),
     "kernels": {"env", "files"},
     "types": set(),
     "errors": set(),
     "env": set(),
 }
-LEAVES = {"spec", "measure", "catalog", "files", "kernels", "types", "errors", "env"}
+LEAVES = {"spec", "measure", "catalog", "files", "interrupts", "kernels", "types", "errors", "env"}
 
 # They read what a run left behind, on machines that may have no torch at all.
 WITHOUT_TORCH = ("cli", "spec", "store", "measure", "diagnose", "report", "errors", "types", "env")
