@@ -28,6 +28,7 @@ from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
 from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
+from paceline.server.shards import cut
 from paceline.types import NOTHING, Parked, Plan
 
 ASKED = 3  # floats: to stop, for a checkpoint, to leave
@@ -255,30 +256,40 @@ class AllReduce(Exchange):
         return after if after != before[mine] else None
 
     def keep(self, among: Among) -> dict[str, Tensor]:
-        """All have the same parameters and state: the first of them keeps them."""
-        kept = {"version": torch.tensor(self._version)}
-        if among.first:
-            kept["parameters"] = self._replica.flat.detach().to("cpu", copy=True)
-            kept["state"] = self._rule.state.to("cpu", copy=True)
-        return kept
+        """All have the same parameters and state: each keeps an even share of them."""
+        begin, end = cut(self._replica.size, among.of)[among.number]
+        return {
+            "version": torch.tensor(self._version),
+            "parameters": self._replica.flat.detach()[begin:end].to("cpu", copy=True),
+            "state": self._rule.state[:, begin:end].to("cpu", copy=True),
+        }
 
     def restore(self, kept: dict[str, Tensor]) -> None:
-        """The first one's part has the parameters; until they are here, the others have nothing."""
+        """All hand out what they have kept; whoever has not got all of it yet has nothing."""
         assert self._group is not None
-        self._version, first = NOTHING, self._post.crew[0]
-        if self._post.first:
-            self._replica.restore(kept["parameters"])
-            self._rule.state.copy_(kept["state"])
-            self._version = int(kept["version"])
+        self._version, crew = NOTHING, self._post.crew
         try:
-            if first in self._group.members:
-                self._take_from(first, int(kept["version"]))
+            if self._group.members == crew:
+                for worker, (begin, end) in zip(
+                    crew, cut(self._replica.size, len(crew)), strict=True
+                ):
+                    self._take_share(worker, slice(begin, end), kept)
+                self._version = int(kept["version"])
                 return
         except PeerLost:
             if not self._can_meet():
                 raise
         self._meet(None, left=True, broken=True)
         self.share = self._told()
+
+    def _take_share(self, worker: int, share: slice, kept: dict[str, Tensor]) -> None:
+        """Take what one of the crew has kept; `kept` is what this worker has."""
+        assert self._group is not None
+        params, state = self._replica.flat[share], self._rule.state[:, share]
+        if worker == self._post.index:
+            self._replica.restore(kept["parameters"], share)
+            state.copy_(kept["state"])
+        self._group.hand_out([params, *state], worker)  # rows of a state are each in one piece
 
     def _apply(self, lr: float) -> None:
         if self._post.apply is not None:

@@ -92,15 +92,16 @@ class Replica:
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
 
-    def restore(self, kept: Tensor) -> None:
-        """Take the parameters of a checkpoint."""
-        if kept.numel() != self.size:
+    def restore(self, kept: Tensor, share: slice = slice(None)) -> None:
+        """Take the parameters of a checkpoint, or a share of them."""
+        place = self.flat[share]
+        if kept.numel() != place.numel():
             raise TaskError(
-                f"the checkpoint has {kept.numel():,} parameters and the model {self.size:,}: "
-                "the task has changed since."
+                f"the checkpoint has {kept.numel():,} parameters where the model has "
+                f"{place.numel():,}: the task has changed since."
             )
         with torch.no_grad():
-            self.flat.copy_(kept)
+            place.copy_(kept)
 
     def gather(self, out: Tensor, scale: float = 1.0) -> None:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""

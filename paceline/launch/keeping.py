@@ -230,7 +230,7 @@ class Keeping:
         if part is None:
             return None
         path = self._kept.path(checkpoint.number, role).resolve()
-        return {"path": str(path), "bytes": part.bytes, "sha256": part.sha256, "step": part.step}
+        return {"path": str(path), "bytes": part.bytes, "digest": part.digest, "step": part.step}
 
     def putting_back(self, spec: RunSpec) -> bool:
         """Whether the run was taken up, and workers may still put their parts back into memory

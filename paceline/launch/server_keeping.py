@@ -61,5 +61,5 @@ class ServerKeeper:
 
 def take_up(desk: Desk, kept: Message) -> None:
     """Serve what was kept, from where it was kept."""
-    _, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], sha256=kept["sha256"]))
+    _, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], digest=kept["digest"]))
     restore(desk.windows, arrays)

@@ -41,7 +41,7 @@ class Part:
     epoch: int
     round: int
     bytes: int
-    sha256: str
+    digest: str
 
     @property
     def kind(self) -> str:
@@ -50,7 +50,7 @@ class Part:
 
     @property
     def seal(self) -> Seal:
-        return Seal(bytes=self.bytes, sha256=self.sha256)
+        return Seal(bytes=self.bytes, digest=self.digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,7 +71,7 @@ def restore(kept: Message, replica: Replica, exchange: Exchange) -> Position:
 
     Where servers know better how many steps of it count, it goes on after those.
     """
-    values, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], sha256=kept["sha256"]))
+    values, arrays = read_part(Path(kept["path"]), Seal(bytes=kept["bytes"], digest=kept["digest"]))
     position = Position(**values["position"])
     exchange.round, exchange.taken = position.round, position.taken
     exchange.restore(

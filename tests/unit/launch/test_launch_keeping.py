@@ -50,7 +50,7 @@ class Scene:
     def answer(self, index: int, wish: dict[str, Any], step: int) -> None:
         seal = write_part(Path(wish["path"]), {}, {})
         message = {"number": wish["number"], "step": step, "epoch": 0, "round": step}
-        message |= {"bytes": seal.bytes, "sha256": seal.sha256}
+        message |= {"bytes": seal.bytes, "digest": seal.digest}
         self.keeping.hear(self.crew.workers()[index], message)
 
     def last(self) -> int | None:
@@ -105,7 +105,7 @@ def test_a_part_of_one_that_was_given_up_counts_for_no_other(scene: Scene) -> No
         scene.keeping.forgot(member)
     again = wishes(scene)
     assert {wish["number"] for wish in again} == {2}
-    late = {"number": one["number"], "step": 1, "epoch": 0, "round": 1, "bytes": 1, "sha256": ""}
+    late = {"number": one["number"], "step": 1, "epoch": 0, "round": 1, "bytes": 1, "digest": ""}
     scene.keeping.hear(scene.crew["worker-0"], late)
     scene.answer(1, again[1], step=3)
     assert scene.last() is None
@@ -160,7 +160,7 @@ def serve(scene: Scene) -> Member:
 def part_of(scene: Scene, member: Member, wish: dict[str, Any], step: int) -> None:
     seal = write_part(Path(wish["path"]), {}, {})
     message = {"number": wish["number"], "step": step, "epoch": 0, "round": step}
-    scene.keeping.hear(member, message | {"bytes": seal.bytes, "sha256": seal.sha256})
+    scene.keeping.hear(member, message | {"bytes": seal.bytes, "digest": seal.digest})
 
 
 def test_servers_are_ready_before_workers_are_asked(scene: Scene) -> None:

@@ -125,7 +125,9 @@ def test_a_disk_that_refuses_is_told(tmp_path: Path) -> None:
 def test_another_model_is_refused(tmp_path: Path) -> None:
     replica, exchange = started("sgd")
     said = keep(replica, exchange, tmp_path / "w.part", Position())
-    with pytest.raises(TaskError, match=r"parameters and the model .* the task has changed since"):
+    with pytest.raises(
+        TaskError, match=r"parameters where the model has .* the task has changed since"
+    ):
         restore({"path": str(tmp_path / "w.part"), **said}, *started("sgd", width=5))
     other, another = started("sgd")
     other.model.register_buffer("more", torch.zeros(3))
