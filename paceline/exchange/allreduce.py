@@ -24,7 +24,7 @@ from torch import Tensor
 
 from paceline.errors import PeerLost
 from paceline.exchange.balance import Balance, Pace
-from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
 from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
@@ -255,13 +255,13 @@ class AllReduce(Exchange):
         after = self._balance.shares[mine]
         return after if after != before[mine] else None
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """All have the same parameters and state: each keeps an even share of them."""
         begin, end = cut(self._replica.size, among.of)[among.number]
         return {
             "version": torch.tensor(self._version),
-            "parameters": self._replica.flat.detach()[begin:end].to("cpu", copy=True),
-            "state": self._rule.state[:, begin:end].to("cpu", copy=True),
+            "parameters": copied("parameters", self._replica.flat[begin:end]),
+            "state": copied("state", self._rule.state[:, begin:end]),
         }
 
     def restore(self, kept: dict[str, Tensor]) -> None:

@@ -43,6 +43,12 @@ class Gradient(NamedTuple):
         return time.monotonic() - self.began if self.began else 0.0
 
 
+class Copied(Protocol):
+    """Makes copies on the host; by their names it may use the memory of former ones again."""
+
+    def __call__(self, name: str, tensor: Tensor, /) -> Tensor: ...
+
+
 class Among(NamedTuple):
     """Which of several workers this is: the first does for all what one is enough for."""
 
@@ -125,8 +131,8 @@ class Exchange:
     def regroup(self) -> None:
         """After the last step: form another group with those who need the parameters."""
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
-        """Copies of all that a checkpoint needs of this worker's end, between two steps.
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
+        """All that a checkpoint needs of this worker's end, `copied` between two steps.
 
         `among` is its place among those who keep: what is everybody's one of them keeps for all.
         """

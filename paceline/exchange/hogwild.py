@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from paceline.errors import RequestError
-from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.exchange.seats import Seats
@@ -79,7 +79,7 @@ class Hogwild(Exchange):
             keep=gradient.keeping,
         )
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """The first keeps what is everybody's, while the others go on changing it.
 
         Steps are counted first: those that count are in it whole, and of later ones, which are
@@ -89,9 +89,9 @@ class Hogwild(Exchange):
             return {}
         taken = [self._board.words[word] for word in self._taken.there()]
         kept = {"taken": torch.tensor(taken)}
-        kept["parameters"] = self._flat.clone()
+        kept["parameters"] = copied("parameters", self._flat)
         if self._post.state is not None:
-            kept["state"] = self._post.state.clone()
+            kept["state"] = copied("state", self._post.state)
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:

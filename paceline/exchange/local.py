@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.server.descent import descent
 from paceline.server.rules import CHUNK, Layers, make_rule
@@ -51,17 +51,16 @@ class Local(Exchange):
         self._replica.clear()
         return self._outcome(began, gradient)
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
-        parameters = self._replica.flat.detach().to("cpu", copy=True)
-        return {"parameters": parameters, **self.keep_rule()}
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
+        return {"parameters": copied("parameters", self._replica.flat), **self.keep_rule(copied)}
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         self._replica.restore(kept["parameters"])
         self.restore_rule(kept)
 
-    def keep_rule(self) -> dict[str, Tensor]:
+    def keep_rule(self, copied: Copied) -> dict[str, Tensor]:
         """All but the parameters."""
-        state = self._rule.state.to("cpu", copy=True)
+        state = copied("state", self._rule.state)
         return {"state": state, "version": torch.tensor(self._version)}
 
     def restore_rule(self, kept: dict[str, Tensor]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Exchange, Gradient, Outcome
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
 
@@ -122,10 +122,11 @@ class LocalSgd(Exchange):
         if self._since:
             self._average(NOTHING_ASKED, lambda: 0.0)
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Right after an averaging, when what is shared is all that a worker has of parameters."""
-        outer = {f"{OUTER}{name}": tensor for name, tensor in self._outer.keep(among).items()}
-        return self._local.keep_rule() | outer
+        kept = self._outer.keep(among, lambda name, tensor: copied(OUTER + name, tensor))
+        outer = {OUTER + name: tensor for name, tensor in kept.items()}
+        return self._local.keep_rule(copied) | outer
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         outer = {n.removeprefix(OUTER): t for n, t in kept.items() if n.startswith(OUTER)}

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from paceline.errors import PeerLost, TaskError
-from paceline.exchange.base import Among, Exchange, Gradient, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
 from paceline.exchange.blocks import Block, Progress, all_blocks, parts_of
 from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
@@ -330,10 +330,10 @@ class Served(Exchange):
         self._pull()
         self._disconnect()
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Servers keep the parameters. What a codec owes is of this round, where there are any."""
         owed = self._feedback.owed if self._feedback is not None and self._in_rounds else None
-        return {} if owed is None else {"owed": owed.clone()}
+        return {} if owed is None else {"owed": copied("owed", owed)}
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         """Servers have told already where this worker goes on."""

@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.buckets import Bucket, Grads, buckets
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
@@ -247,7 +247,7 @@ class SharedAsync(Exchange):
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Of its part of the shards, each as it stands, with the names of the pushes in it: they
         need not be of one moment, and the others push meanwhile."""
         kept: dict[str, Tensor] = {}
@@ -258,9 +258,11 @@ class SharedAsync(Exchange):
                 kept[f"log.{shard}"] = torch.tensor(
                     self._log.keep(shard, len(self._rounds.there()))
                 )
-                kept[f"parameters.{shard}"] = self._params[place][a:b].clone()
+                name, params = f"parameters.{shard}", self._params[place]
+                kept[name] = copied(name, params[a:b])
                 if self._states is not None:
-                    kept[f"state.{shard}"] = self._states[version % 2][:, a:b].clone()
+                    name, state = f"state.{shard}", self._states[version % 2]
+                    kept[name] = copied(name, state[:, a:b])
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:

@@ -20,7 +20,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.layout import READY, ROLL
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.quorum import Quorum
@@ -152,7 +152,7 @@ class SharedBackup(Exchange):
     def close(self) -> None:
         self._take()
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """The first keeps the newest round, which nobody closes meanwhile: all go on from there."""
         if not among.first:
             return {}
@@ -160,7 +160,8 @@ class SharedBackup(Exchange):
             self._table.current = self._quorum.open() % 2
             params, state = self._table.held
             kept = {"round": torch.tensor(self._quorum.open())}
-            return kept | {"parameters": params.clone(), "state": state.clone()}
+            kept["parameters"] = copied("parameters", params)
+            return kept | {"state": copied("state", state)}
 
     def restore(self, kept: dict[str, Tensor]) -> None:
         if self._post.first:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
 from paceline.exchange.muster import Muster
@@ -153,11 +153,11 @@ class SharedSmall(Exchange):
                     self._post.state.copy_(self._rule.state)
                 self._muster.give(now, self._dealing.costs())
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Everybody's own: the model is small, and nobody has to hand it round."""
         return {
-            "parameters": self._flat.detach().clone(),
-            "state": self._rule.state.clone(),
+            "parameters": copied("parameters", self._flat),
+            "state": copied("state", self._rule.state),
             "round": torch.tensor(self._round),
         }
 

@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.journal import Journal
 from paceline.exchange.layout import READY, ROLL, SyncWords
@@ -260,12 +260,13 @@ class SharedSync(Exchange):
     def close(self) -> None:
         self._take()
 
-    def keep(self, among: Among) -> dict[str, Tensor]:
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Of its part of the shards. Nobody changes any before this worker's next arrival."""
         kept = {"round": torch.tensor(self._round)}
         for index in among.mine(len(self._post.shards)):
             params, state = self._shard(index).table.held
-            kept[f"parameters.{index}"], kept[f"state.{index}"] = params.clone(), state.clone()
+            for name, tensor in ((f"parameters.{index}", params), (f"state.{index}", state)):
+                kept[name] = copied(name, tensor)
         return kept
 
     def restore(self, kept: dict[str, Tensor]) -> None:

@@ -18,10 +18,12 @@ from paceline.exchange.base import Among, Exchange
 from paceline.exchange.replica import Replica
 from paceline.store.parts import Arrays, Seal, read_part
 from paceline.transport.control import Control, Message
+from paceline.worker.copies import Copies
 from paceline.worker.randomness import random_states, set_random_states
 from paceline.worker.writing import PartWriter
 
 EXCHANGE, BUFFER = "exchange.", "buffer."
+OFTEN = 30.0  # seconds between checkpoints below which memory for copies is worth keeping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +39,19 @@ class Position:
 class Keeper:
     """Copies at once, writes in a thread, and tells the supervisor what came of it."""
 
-    def __init__(self, control: Control, replica: Replica, exchange: Exchange) -> None:
+    def __init__(
+        self, control: Control, replica: Replica, exchange: Exchange, every: float
+    ) -> None:
+        """A checkpoint each so many seconds."""
         self._writer = PartWriter(control)
+        self._copies = Copies(kept=every < OFTEN)
         self._replica = replica
         self._exchange = exchange
 
     def keep(self, asked: Message, position: Position) -> None:
         """Keep what is now, between two steps."""
         self._writer.close()
+        self._copies.begin()
         try:
             values, arrays = self._copy(position, Among(asked["place"], asked["of"]))
         except (MemoryError, RuntimeError) as wrong:  # torch's word for no memory is the latter
@@ -55,7 +62,7 @@ class Keeper:
 
     def _copy(self, position: Position, among: Among) -> tuple[dict[str, Any], Arrays]:
         randomness, arrays = random_states(self._replica.device)
-        for name, tensor in self._exchange.keep(among).items():
+        for name, tensor in self._exchange.keep(among, self._copies).items():
             arrays[EXCHANGE + name] = tensor.numpy()
         for name, buffer in self._replica.model.named_buffers():
             arrays[BUFFER + name] = _bytes(buffer).clone().numpy()

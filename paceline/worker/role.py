@@ -76,7 +76,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     steps = _steps(spec, len(data.train))
     exchange = make_exchange(spec, replace(post, kernels=_kernels(replica, steps)))
     position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
-    keeper = Keeper(control, replica, exchange)
+    keeper = Keeper(control, replica, exchange, spec.checkpoint_every)
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, roster["leads"])
     if life:

@@ -45,6 +45,6 @@ class PartWriter:
         self._control.send("unkept", number=asked["number"], why=why)
 
     def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait for what is being written, as long as a disk may take."""
         if self._writing is not None:
             self._writing.join(WRITING_SECONDS)

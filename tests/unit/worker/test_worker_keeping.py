@@ -54,7 +54,7 @@ def draw() -> list[Any]:
 
 def keep(replica: Replica, exchange: Local, path: Path, position: Position) -> dict[str, Any]:
     here, there = map(Control, pair())
-    keeper = Keeper(there, replica, exchange)
+    keeper = Keeper(there, replica, exchange, every=5.0)
     keeper.keep({"number": 7, "path": str(path), "place": 0, "of": 1}, position)
     keeper.close()
     (said,) = here.poll()
