@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers
 
-.PHONY: setup demo test lint bench bench-peers fuzz chaos pictures clean
+.PHONY: setup demo test thorough lint bench bench-peers fuzz chaos pictures clean
 
 setup: .venv/ready
 
@@ -16,8 +16,12 @@ demo: setup
 	$(BIN)/paceline demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone'
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone and not thorough'
+	$(BIN)/python -m pytest -m 'alone and not thorough'
+
+# The cases that `test` leaves out of its largest matrices.
+thorough: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 
 lint: setup
 	$(BIN)/ruff check .

@@ -27,8 +27,23 @@ SHM = Path("/dev/shm")
 Found = TypeVar("Found")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A parallel test without a time limit of its own gets one, so that none is forgotten."""
+    """A parallel test without a time limit of its own gets one, so that none is forgotten.
+
+    Of one that is marked `matrix(n)` n cases are for every day: spread out, and not all of them
+    first, or last, in any of its dimensions. The rest are `thorough`.
+    """
+    matrices: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("matrix"):
+            matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in matrices.values():
+        (count,) = next(cases[0].iter_markers("matrix")).args
+        daily = {(n * len(cases) // count + n) % len(cases) for n in range(count)}
+        for n, case in enumerate(cases):
+            if n not in daily:
+                case.add_marker("thorough")
     for item in items:
         if item.get_closest_marker("parallel") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(HARD_LIMIT, method="signal"))

@@ -61,6 +61,7 @@ def shares(done: Any) -> np.ndarray:
     return np.array([one["samples"].astype(int) for one in steps])
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.parametrize(
     ("how", "width"),
     [*((how, 16) for how in WAYS), *((how, 20_000) for how in WAYS[:2])],
@@ -96,6 +97,7 @@ def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Pat
     assert len(np.unique(taken, axis=1).T) > 1, "they did not change"
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("how", WAYS, ids=called)
 def test_the_slow_has_the_smaller_share_and_it_follows(how: dict[str, Any], runs: Path) -> None:
     task = Unequal(4000, turn=30)

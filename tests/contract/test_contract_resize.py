@@ -91,6 +91,7 @@ def trained(runs: Path, width: int, **how: Any) -> paceline.Run:
     return paceline.fit(task, out=runs, **(fields | how))
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("how", IN_STEP)
 def test_many_that_come_and_go_are_one(how: str, runs: Path) -> None:
     crew = {"width": SMALL, **IN_STEP[how]}

@@ -36,6 +36,7 @@ def rows_seen(folder: Path) -> Counter[int]:
     return Counter(int(line) for file in folder.iterdir() for line in file.read_text().splitlines())
 
 
+@pytest.mark.matrix(14)
 @pytest.mark.parametrize("samples", [97, 101])
 @pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
 def test_every_sample_once_an_epoch(

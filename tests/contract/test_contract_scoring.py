@@ -47,6 +47,7 @@ def accuracy(task: paceline.Task, state: dict[str, Any]) -> float:
         return float(task.metrics(model, test.batch(np.arange(len(test))))["accuracy"])
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize(
     ("crew", "kind"),
     [*((crew, Slow) for crew in CREWS), *((crew, SlowNormed) for crew in CREWS[2:4])],
@@ -69,6 +70,7 @@ def test_the_evaluator_scores_beside_training(
     assert others == {True}  # the workers do not stop for scoring
 
 
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("crew", [*CREWS[:-1], *RELATIVES], ids=named)
 def test_the_final_score_is_that_of_the_saved_parameters(crew: dict[str, Any], runs: Path) -> None:
     """Workers that end with the same parameters score a part of the test samples each."""
@@ -94,6 +96,7 @@ def test_workers_that_do_not_exchange_have_a_score_each(runs: Path) -> None:
     assert all(role["accuracy"] is not None for role in run.roles)
 
 
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("evaluator", [False, True])
 @pytest.mark.parametrize("crew", CREWS[:-1], ids=named)
 def test_a_reached_target_ends_the_run(crew: dict[str, Any], evaluator: bool, runs: Path) -> None:

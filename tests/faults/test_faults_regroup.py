@@ -57,6 +57,7 @@ def longest_pause(run: paceline.Run, role: str) -> float:
     return float(np.max(ends[1:] - ends[:-1]))
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("crew", "role"),
     [(TWO, "worker-0"), (TWO, "worker-1"), (FOUR, "worker-0"), (FOUR, "worker-2")],

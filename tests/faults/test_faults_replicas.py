@@ -61,6 +61,7 @@ def test_standbys_are_roles_and_change_nothing(crew: str, runs: Path) -> None:
     assert not run.summary["events"]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", [*CREWS, "backup-tcp"])
 def test_a_standby_takes_its_servers_place(crew: str, runs: Path) -> None:
     with harm(runs, kill("server-0"), "server-0") as watch:
@@ -73,6 +74,7 @@ def test_a_standby_takes_its_servers_place(crew: str, runs: Path) -> None:
         assert counted(run).eq(EPOCHS).all()
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_a_server_goes_on_without_its_standby_until_there_is_another(crew: str, runs: Path) -> None:
     with harm(runs, kill("standby-0"), "standby-0"):
@@ -111,6 +113,7 @@ def backs(runs: Path) -> int:
     return count
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_one_after_another(crew: str, runs: Path) -> None:
     rng = random.Random(crew)
@@ -122,6 +125,7 @@ def test_one_after_another(crew: str, runs: Path) -> None:
     assert sum(event["kind"] == "died" for event in run.summary["events"]) >= 2
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_a_worker_and_a_server_at_once(crew: str, runs: Path) -> None:
     def both(pids: dict[str, int]) -> None:
@@ -147,6 +151,7 @@ def both(first: str, apart: float = 0.0) -> Act:
     return act
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("crew", "first"), [("ps-sync-tcp", "server-0"), ("ps-async-tcp", "standby-0")]
 )

@@ -42,6 +42,7 @@ def train(runs: Path, crew: str, **more: Any) -> paceline.Run:
     return paceline.fit(task("Counting"), out=runs, **(fields | asked | more))
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize(
     ("crew", "role"),
     [(crew, f"worker-{number % 2}") for number, crew in enumerate(REJOINING)]
@@ -80,6 +81,7 @@ def test_a_killed_server_comes_back_with_all_it_had_answered(crew: str, runs: Pa
         assert counted(run).eq(4).all()
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("crew", "apart"),
     [("ps-sync-tcp", 0.05), ("ps-async-tcp", 0.0), ("ps-async-tcp", 0.15), ("ssp-tcp", 0.05)],

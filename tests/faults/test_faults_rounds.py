@@ -91,6 +91,7 @@ def told(run: paceline.Run, kind: str) -> list[str]:
     return [event["role"] for event in run.summary["events"] if event["kind"] == kind]
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("crew", CREWS)
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
@@ -115,6 +116,7 @@ def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
         assert len(set(last.values())) == 1, "it did not take part again"
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("crew", CREWS)
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_killed_before_a_step(crew: str, role: str, runs: Path) -> None:

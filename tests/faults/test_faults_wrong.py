@@ -42,6 +42,7 @@ def line_of(text: str) -> int:
 # Tasks.
 
 
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("crew", [crew for crew in ALL if crew != "single"])
 def test_a_task_that_raises_in_one_worker(crew: str, runs: Path) -> None:
     with pytest.raises(RoleDied) as died:
@@ -236,6 +237,7 @@ def test_a_folder_that_cannot_be_written(locked: Path) -> None:
     assert list_runs(locked) == []
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("tiny_disk", ["4k", "12k", "32k", "48k", "256k"], indirect=True)
 @pytest.mark.parametrize("crew", ["single", "ps-sync-shm", "ps-async-tcp"])
 def test_a_full_disk(tiny_disk: Path, crew: str) -> None:
