@@ -5,14 +5,16 @@ from __future__ import annotations
 import socket
 import ssl
 from collections import deque
-from itertools import islice
 
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 PARTS = 64  # sent in one call; the system has a limit
 
 
 class Stream:
-    """Payloads are sent from where they lie and read straight to where they belong."""
+    """Payloads are sent from where they lie and read straight to where they belong.
+
+    One thread may queue while another sends.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -55,7 +57,9 @@ class Stream:
                 if self._tls is not None:
                     sent = self._sock.send(self._out[0])
                 else:
-                    sent = self._sock.sendmsg(islice(self._out, PARTS))
+                    # By number, not by an iterator, which would not survive a queue that grows.
+                    some = range(min(PARTS, len(self._out)))
+                    sent = self._sock.sendmsg([self._out[n] for n in some])
             except WOULD_BLOCK:
                 break
             total += sent

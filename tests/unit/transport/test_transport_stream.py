@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -122,3 +122,20 @@ def test_a_peer_that_is_gone_is_an_error_both_ways(pair: Pair) -> None:
     stream.queue(memoryview(b"x" * 100_000))
     with pytest.raises(OSError):  # noqa: PT011 - any of them
         stream.flush()
+
+
+def test_another_thread_may_queue_while_this_one_sends(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the worst moment: what to send is chosen, and not yet looked at."""
+    stream, peer = pair
+    send = socket.socket.sendmsg
+
+    def queue_and_send(sock: socket.socket, parts: Iterable[memoryview]) -> int:
+        stream.queue(memoryview(b"second"))
+        monkeypatch.undo()
+        return send(sock, parts)
+
+    monkeypatch.setattr(socket.socket, "sendmsg", queue_and_send)
+    stream.queue(memoryview(b"first "))
+    assert drain(stream, peer, 12) == b"first second"
