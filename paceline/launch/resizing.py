@@ -231,7 +231,7 @@ class Resizing:
         change.begun = True
         if change.request.servers is not None and self._recutting.seconds:
             servers = len(self._crew.servers())
-            took = f"{servers} servers after {self._recutting.seconds:.2f} s"
+            took = f"{servers} server{'s' * (servers > 1)} after {self._recutting.seconds:.2f} s"
             change.recut.append(f"the parameters are cut for {took}")
             self._tell("supervisor", "recut", took)
             self._recutting.seconds = 0.0
@@ -254,7 +254,9 @@ class Resizing:
         self._change = None
         there = len(self._crew.workers())
         if change.joined or change.left:
-            self._tell("supervisor", "scaled", f"from {change.before} to {there} workers")
+            self._tell(
+                "supervisor", "scaled", f"from {change.before} to {there} worker{'s' * (there > 1)}"
+            )
         done = change.recut or change.joined or change.left or not change.failed
         said = change.said(self._since(change)) or ["there are as many already"]
         self._answer(change.number, "done" if done else "failed", *said)

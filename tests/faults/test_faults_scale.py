@@ -261,7 +261,7 @@ def test_workers_and_servers_at_once(runs: Path) -> None:
 
 def _both(folder: Path) -> None:
     said = paceline.scale(folder, workers=3, servers=1)
-    assert said[0].startswith("the parameters are cut for 1 servers")
+    assert said[0].startswith("the parameters are cut for 1 server after")
     assert said[1].startswith("worker-2 joined at round")
 
 
