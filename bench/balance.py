@@ -3,8 +3,10 @@
     python -m bench.balance
 
 LeNet. The slowed worker does real work for nothing: forward and back once more over 78 % of its
-samples, gradients thrown away; it does not sleep. What each worker can do is measured in the same
-repeat, with `independent`. All rates are over the whole run, its first steps included.
+samples, gradients thrown away; it does not sleep. What each worker can do is measured right before
+and after each contender, with `independent`, which exchanges nothing. All rates are over the whole
+run, its first steps included. What an exchange costs two equal workers is told beside it: shares by
+speed cannot bring that back.
 
 In the swapped runs the other worker is the slow one from the middle on; told is after how many
 rounds the next ten were again at 90 % of the sum. Runs take turns.
@@ -16,6 +18,8 @@ import argparse
 import statistics
 import sys
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +41,21 @@ WITHIN = 20  # rounds
 WINDOW = 10  # rounds
 WORKERS = 2
 
-EVEN = {"strategy": "ps-sync"}
-BALANCED: dict[str, dict[str, Any]] = {
-    "ps-sync shm": {"strategy": "ps-sync", "transport": "shm", "balance": True},
-    "ps-sync tcp": {"strategy": "ps-sync", "transport": "tcp", "balance": True},
-    "allreduce": {"strategy": "allreduce", "balance": True},
+EXCHANGES: dict[str, dict[str, Any]] = {
+    "ps-sync shm": {"strategy": "ps-sync", "transport": "shm"},
+    "ps-sync tcp": {"strategy": "ps-sync", "transport": "tcp"},
+    "allreduce": {"strategy": "allreduce"},
 }
+
+
+@dataclass
+class Told:
+    """Of one exchange, a number a repeat; all but the last are shares of the sum of speeds."""
+
+    balanced: list[float] = field(default_factory=list)
+    even: list[float] = field(default_factory=list)
+    equal: list[float] = field(default_factory=list)  # workers, of which none is slowed
+    back: list[float] = field(default_factory=list)  # rounds after a swap
 
 
 class Slowed(LeNet):
@@ -88,39 +101,64 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--batch", type=int, default=64, help="of each worker")
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < 4 * WINDOW:
         parser.error(f"--repeats must be at least 1 and --steps at least {4 * WINDOW}.")
-    fast, slow, even = [], [], []
-    parts: dict[str, list[float]] = {name: [] for name in BALANCED}
-    back: dict[str, list[float]] = {name: [] for name in BALANCED}
+    told: dict[str, Told] = {name: Told() for name in EXCHANGES}
+    own: list[list[float]] = []  # by worker
     with tempfile.TemporaryDirectory() as scratch:
 
-        def run(turn: int | None = None, **how: Any) -> list[Steps]:
-            size = {"workers": WORKERS, "steps": args.steps, "evaluate": "never"}
-            return records(paceline.fit(Slowed(turn), out=Path(scratch), **size, **how))
+        def run(task: LeNet, **how: Any) -> list[Steps]:
+            size = {"workers": WORKERS, "steps": args.steps, "batch": args.batch}
+            run = paceline.fit(task, out=Path(scratch), evaluate="never", **size, **how)
+            return records(run)
+
+        def alone(task: LeNet) -> float:
+            speeds = own_speeds(run(task, strategy="independent"))
+            if isinstance(task, Slowed):
+                own.append(speeds)
+            return sum(speeds)
 
         for repeat in range(args.repeats):
-            own = own_speeds(run(strategy="independent"))
-            fast.append(own[0])
-            slow.append(own[1])
-            even.append(speed(run(**EVEN)) / sum(own))
-            for name, how in BALANCED.items():
-                parts[name].append(speed(run(**how)) / sum(own))
-                turn = args.steps // 2
-                back[name].append(recovered(run(turn, **how), turn, AGAIN * sum(own)))
-                told = f"{repeat + 1}/{args.repeats} {name}: {parts[name][-1]:.3f} of the sum"
-                told += f" (even shares {even[-1]:.3f}); back after {back[name][-1]:g} rounds"
-                print(told, file=sys.stderr, flush=True)
+            for name, how in EXCHANGES.items():
+                measure(told[name], run, alone, how, args.steps // 2)
+                last = f"{told[name].balanced[-1]:.3f} of the sum"
+                last += f" (even shares {told[name].even[-1]:.3f}, equal workers "
+                last += f"{told[name].equal[-1]:.3f}); back after {told[name].back[-1]:g} rounds"
+                print(f"{repeat + 1}/{args.repeats} {name}: {last}", file=sys.stderr, flush=True)
+    fast, slow = ([speeds[worker] for speeds in own] for worker in range(WORKERS))
+    print(f"LeNet [{args.batch}], {args.steps} rounds; median (range) of {args.repeats}")
     print(f"own speeds, samples/s: {spread(fast, ',.0f')} and, slowed, {spread(slow, ',.0f')}")
-    print(f"of their sum: ps-sync with even shares {spread(even, '.3f')}")
-    for name in BALANCED:
-        met = "met" if statistics.median(parts[name]) >= LEAST else "not met"
-        print(f"  {name} --balance {spread(parts[name], '.3f')}; wanted {LEAST}: {met}")
+    print(f"of their sum with --balance (wanted {LEAST}); even shares; two equal workers:")
+    for name, of in told.items():
+        met = "met" if statistics.median(of.balanced) >= LEAST else "not met"
+        print(f"  {name:<12} {spread(of.balanced, '.3f')} {met}", end="; ")
+        print(f"{spread(of.even, '.3f')}; {spread(of.equal, '.3f')}")
     print(f"rounds after a swap until the next {WINDOW} were at {AGAIN} of the sum:")
-    for name in BALANCED:
-        met = "met" if statistics.median(back[name]) <= WITHIN else "not met"
-        print(f"  {name} --balance {spread(back[name], 'g')}; wanted {WITHIN}: {met}")
+    for name, of in told.items():
+        met = "met" if statistics.median(of.back) <= WITHIN else "not met"
+        print(f"  {name:<12} {spread(of.back, 'g')}; wanted {WITHIN}: {met}")
+
+
+def measure(
+    told: Told,
+    run: Callable[..., list[Steps]],
+    alone: Callable[[LeNet], float],
+    how: dict[str, Any],
+    turn: int,
+) -> None:
+    """One exchange, once: what each worker does alone is measured on either side of it."""
+    before = alone(Slowed())
+    balanced = speed(run(Slowed(), balance=True, **how))
+    even = speed(run(Slowed(), **how))
+    swapped = run(Slowed(turn), balance=True, **how)
+    both = (before + alone(Slowed())) / 2
+    equal = speed(run(LeNet(), **how)) / alone(LeNet())
+    told.balanced.append(balanced / both)
+    told.even.append(even / both)
+    told.equal.append(equal)
+    told.back.append(recovered(swapped, turn, AGAIN * both))
 
 
 if __name__ == "__main__":
