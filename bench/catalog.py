@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
@@ -38,7 +38,6 @@ class Contender:
     strategy: str = ""
     transport: str = "auto"
     workers: int = WORKERS
-    checkpoint_every: float = 0.0  # seconds; 0: none
 
 
 @dataclass(frozen=True)
@@ -142,35 +141,4 @@ PEERS = Bench(
     ),
 )
 
-# With checkpoints and without: long enough for several of them.
-KEPT_SECONDS = 5.0
-KEPT = " kept"  # ends the name of the one with checkpoints
-_PLAIN = (
-    Contender("single", {"mlp": 180}, "single", workers=1),
-    Contender("allreduce", {"mlp": 90}, "allreduce"),
-    Contender("ps-sync shm", {"mlp": 130}, "ps-sync", "shm"),
-    Contender("ps-async shm", {"mlp": 130}, "ps-async", "shm"),
-)
-
-CHECKPOINT = Bench(
-    name="checkpoint",
-    title="Checkpoints",
-    command="python -m bench.checkpoint",
-    about=(
-        f"With a checkpoint each {KEPT_SECONDS:.0f} seconds (kept), and without any. `single` has "
-        "one worker, with a thread for each core."
-    ),
-    contenders=tuple(
-        contender
-        for plain in _PLAIN
-        for contender in (
-            plain,
-            replace(plain, name=plain.name + KEPT, checkpoint_every=KEPT_SECONDS),
-        )
-    ),
-    against=(),
-    bars=tuple(Bar(plain.name + KEPT, "mlp", plain.name, 0.98) for plain in _PLAIN),
-    models=("mlp",),
-)
-
-BENCHES = (EXCHANGE, PEERS, CHECKPOINT)
+BENCHES = (EXCHANGE, PEERS)

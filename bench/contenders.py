@@ -37,7 +37,7 @@ def measure(model: Model, contender: Contender) -> float:
             optimizer="sgd",
             lr=0.01,
             evaluate="never",
-            checkpoint_every=contender.checkpoint_every,
+            checkpoint_every=0,
             out=Path(out),
         )
         if run.status != "done":

@@ -49,6 +49,7 @@ SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE, MIDDLE = "-wide", "-middle"  # end the names of crews whose pushes take a while
 MORE = "-more"  # and of those with twice as many workers, and as many samples a round
+WIDTH = 110  # of the table, at least
 REPLICAS = "-replicas"  # is in the names of those whose servers have standbys
 
 
@@ -265,8 +266,9 @@ def main() -> int:
 
 
 def show(tallies: dict[str, Tally]) -> None:
-    """Runs of each crew, and how long until recovery."""
+    """Runs of each crew and of all, and how long until recovery."""
     done = {name: tally for name, tally in tallies.items() if tally.runs}
+    done["all"] = added_up(list(done.values()))
     ours = list(done.values())
     columns = [
         Column(title="strategy", cells=list(done), words=True, style="cyan"),
@@ -282,7 +284,20 @@ def show(tallies: dict[str, Tally]) -> None:
             Column(title=what, unit="median s", cells=[number(s, 2) for s in middle]),
             Column(title=what, unit="worst s", cells=[number(s, 2) for s in worst]),
         ]
-    Console(highlight=False, emoji=False).print(table(columns))
+    console = Console(highlight=False, emoji=False)
+    console.width = max(console.width, WIDTH)  # also where it goes to a file
+    console.print(table(columns))
+
+
+def added_up(tallies: list[Tally]) -> Tally:
+    return Tally(
+        runs=sum(t.runs for t in tallies),
+        missed=sum(t.missed for t in tallies),
+        failed=sum(t.failed for t in tallies),
+        kills=[seconds for t in tallies for seconds in t.kills],
+        stops=[seconds for t in tallies for seconds in t.stops],
+        cuts=[seconds for t in tallies for seconds in t.cuts],
+    )
 
 
 def say(text: str) -> None:

@@ -289,6 +289,7 @@ class Supervisor:
         traffic = {m.role: (m.progress.sent, m.progress.received) for m in living}
         pids = {m.role: m.pid for m in living}
         self._folder.append_resources(self._sampler.sample(pids, traffic))
+        self._folder.check()
         for member in living:
             self._look_whether_frozen(member)
 

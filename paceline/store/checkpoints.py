@@ -105,7 +105,8 @@ class Checkpoints:
         self._newest = number = max([self._newest, *self._numbers()]) + 1
         path = self._folder(number)
         try:
-            path.mkdir(parents=True)
+            self._root.mkdir(exist_ok=True)  # not the run's own folder, which may be gone
+            path.mkdir()
         except OSError as wrong:
             raise cannot_write(path, wrong) from wrong
         return number

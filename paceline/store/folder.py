@@ -103,6 +103,13 @@ class RunFolder:
     def name(self) -> str:
         return self.path.resolve().name
 
+    def check(self) -> None:
+        """StoreError if it is gone. Files that are open are written all the same, to nowhere."""
+        if not (self.path / SPEC).exists():
+            raise StoreError(
+                f"'{self.path}' is gone: somebody has removed or renamed the run's folder."
+            )
+
     def steps_path(self, role: str) -> Path:
         return self.path / "steps" / f"{role}.steps"
 
