@@ -6,12 +6,16 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tokenize import TokenError
 
 import numpy as np
 
 from paceline import env
 from paceline.data.base import Array
 from paceline.files import replacing
+
+# What numpy raises of a file that is not what it wrote, or is not there.
+DAMAGED = (OSError, ValueError, TypeError, OverflowError, SyntaxError, TokenError)
 
 
 def decoded(source: Path, decode: Callable[[Path], Array]) -> Array:
@@ -61,7 +65,7 @@ def _opened(kept: Path) -> Array | None:
     try:
         found = np.lib.format.open_memmap(kept, mode="r")
         whole = kept.stat().st_size == found.offset + found.nbytes
-    except Exception:  # noqa: BLE001  whatever a damaged file makes numpy raise: it is rebuilt
+    except DAMAGED:  # it is rebuilt
         return None
     return found if whole else None
 

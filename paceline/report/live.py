@@ -63,8 +63,10 @@ def harmless(
             return
         try:
             method(self, *args, **kwargs)
-        except Exception:  # noqa: BLE001 - whatever it is, it is only the display's
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, it is only the display's
             self.over = True
+            with suppress(OSError, ValueError):  # there may be nobody to tell
+                sys.stderr.write(f"The display gave up, the run goes on: {wrong!r}\n")
 
     return guarded
 

@@ -50,7 +50,9 @@ class Keeper:
 
     def keep(self, asked: Message, position: Position) -> None:
         """Keep what is now, between two steps."""
-        self._writer.close()
+        if not self._writer.close():  # and what it writes from must stay as it is
+            self._writer.refuse(asked, "the disk has not taken the checkpoint before")
+            return
         self._copies.begin()
         try:
             values, arrays = self._copy(position, Among(asked["place"], asked["of"]))

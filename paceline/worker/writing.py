@@ -44,7 +44,8 @@ class PartWriter:
         """There will be no part."""
         self._control.send("unkept", number=asked["number"], why=why)
 
-    def close(self) -> None:
-        """Wait for what is being written, as long as a disk may take."""
+    def close(self) -> bool:
+        """Wait for what is being written, as long as a disk may take: whether it is done."""
         if self._writing is not None:
             self._writing.join(WRITING_SECONDS)
+        return self._writing is None or not self._writing.is_alive()

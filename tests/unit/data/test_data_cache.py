@@ -87,6 +87,9 @@ def test_two_decoders_of_one_source_do_not_mix(source: Path, folder: Path) -> No
         lambda content: b"PK\x03\x04" + content[4:],
         lambda content: content.replace(b"(200,)", b"(100,)"),
         lambda content: content.replace(b"(200,)", b"(200,("),
+        lambda content: content.replace(b"(200,)", b"(2 0,)"),
+        lambda content: content.replace(b"(200,)", b"('2',)"),
+        lambda content: content.replace(b"(200,)", b"(9e9,)"),
         lambda content: content.replace(b"|u1", b"|O8"),
     ],
 )

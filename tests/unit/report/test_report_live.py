@@ -87,7 +87,9 @@ def test_a_run_that_writes_to_the_terminal_itself_is_not_drawn_over() -> None:
     assert shown(console) == ""
 
 
-def test_a_terminal_that_goes_away_does_not_stop_the_run() -> None:
+def test_a_terminal_that_goes_away_does_not_stop_the_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     console, clock = a_terminal(), Clock()
     live = Live(console, clock=clock)
     live.progress("worker-0", Progress(step=1, steps=2, samples=3))
@@ -97,6 +99,7 @@ def test_a_terminal_that_goes_away_does_not_stop_the_run() -> None:
     live.event(Event(time=1.0, role="worker-0", kind="died"))
     live.close()
     live.close()
+    assert capsys.readouterr().err.count("The display gave up, the run goes on") == 1
 
 
 def test_no_thread_is_left_and_the_cursor_is_back() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from paceline.exchange.base import Gradient, Post
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Hyper
+from paceline.store.parts import Arrays, Seal, read_part, write_part
 from paceline.transport.control import Control, pair
+from paceline.worker import writing
 from paceline.worker.keeping import Keeper, Position, restore
 
 
@@ -133,3 +136,36 @@ def test_another_model_is_refused(tmp_path: Path) -> None:
     other.model.register_buffer("more", torch.zeros(3))
     with pytest.raises(TaskError, match="other buffers: the task has changed since"):
         restore({"path": str(tmp_path / "w.part"), **said}, other, another)
+
+
+def test_what_a_slow_disk_still_takes_is_not_written_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copies use the same memory again, but not while it is being written."""
+    goes_on = threading.Event()
+
+    def slowly(path: Path, values: Mapping[str, Any], arrays: Arrays) -> Seal:
+        assert goes_on.wait(20)
+        return write_part(path, values, arrays)
+
+    monkeypatch.setattr(writing, "write_part", slowly)
+    monkeypatch.setattr(writing, "WRITING_SECONDS", 0.05)
+    replica, exchange = started("sgd")
+    before = replica.flat.clone()
+    here, there = map(Control, pair())
+    keeper = Keeper(there, replica, exchange, every=5.0)
+    asked = [
+        {"number": n, "path": str(tmp_path / f"{n}.part"), "place": 0, "of": 1} for n in (1, 2)
+    ]
+    keeper.keep(asked[0], Position())
+    step(replica, exchange)
+    keeper.keep(asked[1], Position())
+    refused = here.wait("unkept", seconds=5)
+    assert (refused["number"], "the disk" in refused["why"]) == (2, True)
+    goes_on.set()
+    kept = here.wait("kept", seconds=5)
+    seal = Seal(bytes=kept["bytes"], digest=kept["digest"])
+    _, arrays = read_part(tmp_path / "1.part", seal)
+    assert torch.equal(torch.from_numpy(arrays["exchange.parameters"]), before)
+    here.close()
+    there.close()
