@@ -1,15 +1,22 @@
 """One of two workers is slowed 1.78x: `--balance` beside even shares and the sum of both speeds.
 
-    python -m bench.balance
+    python -m bench.balance                        about ten minutes
 
 LeNet. The slowed worker does real work for nothing: forward and back once more over 78 % of its
 samples, gradients thrown away; it does not sleep. What each worker can do is measured right before
 and after each contender, with `independent`, which exchanges nothing. All rates are over the whole
-run, its first steps included. What an exchange costs two equal workers is told beside it: shares by
-speed cannot bring that back.
+run, its first steps included; told are shares of the sum of both workers' own speeds:
+
+    balanced, even   with `--balance`, and without
+    equal            what two workers reach of which none is slowed: what an exchange and being in
+                     step cost, which no shares bring back
+    inside           `balanced` again, by the speeds that both had in that very run
+    hindsight        the most that shares could have reached there that stay the same for the whole
+                     run, were the exchange for nothing: found afterwards from all its rounds
 
 In the swapped runs the other worker is the slow one from the middle on; told is after how many
-rounds the next ten were again at 90 % of the sum. Runs take turns.
+rounds the next ten were again at 90 % of the sum, and of what the run had right before. Runs take
+turns.
 """
 
 from __future__ import annotations
@@ -50,12 +57,15 @@ EXCHANGES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Told:
-    """Of one exchange, a number a repeat; all but the last are shares of the sum of speeds."""
+    """Of one exchange, a number a repeat."""
 
     balanced: list[float] = field(default_factory=list)
     even: list[float] = field(default_factory=list)
-    equal: list[float] = field(default_factory=list)  # workers, of which none is slowed
-    back: list[float] = field(default_factory=list)  # rounds after a swap
+    equal: list[float] = field(default_factory=list)
+    inside: list[float] = field(default_factory=list)
+    hindsight: list[float] = field(default_factory=list)
+    back: list[float] = field(default_factory=list)  # rounds after a swap, to so much of the sum
+    as_before: list[float] = field(default_factory=list)  # and of what the run itself had
 
 
 class Slowed(LeNet):
@@ -86,6 +96,21 @@ def own_speeds(steps: list[Steps]) -> list[float]:
     return [speed([one[one["time"] <= end]]) for one in steps]
 
 
+def inside(steps: list[Steps]) -> tuple[float, float]:
+    """What a run of two reached of the sum of the speeds both had in it, and could have at most.
+
+    Worker i took cᵢ(t) seconds for a sample in round t. With n of N samples always given to the
+    first, rounds would have taken Σ max(n·c₀(t), (N − n)·c₁(t)): that of the best n is the least.
+    """
+    samples = np.array([one["samples"] for one in steps], dtype=np.float64)
+    seconds = np.array([one["data"] + one["compute"] for one in steps], dtype=np.float64)
+    own = float((samples.sum(axis=1) / seconds.sum(axis=1)).sum())
+    costs, whole = seconds / samples, float(samples[:, 0].sum())
+    first = np.arange(1.0, whole)[:, None]
+    least = np.maximum(first * costs[0], (whole - first) * costs[1]).sum(axis=1).min()
+    return speed(steps) / own, float(samples.sum() / least / own)
+
+
 def recovered(steps: list[Steps], turn: int, least: float) -> float:
     """Rounds after `turn` until the next ten had at least so many samples a second."""
     ends = np.max([one["time"] for one in steps], axis=0)
@@ -99,9 +124,9 @@ def recovered(steps: list[Steps], turn: int, least: float) -> float:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=400)
-    parser.add_argument("--batch", type=int, default=64, help="of each worker")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=256, help="of each worker")
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < 4 * WINDOW:
         parser.error(f"--repeats must be at least 1 and --steps at least {4 * WINDOW}.")
@@ -130,15 +155,20 @@ def main(arguments: list[str] | None = None) -> None:
     fast, slow = ([speeds[worker] for speeds in own] for worker in range(WORKERS))
     print(f"LeNet [{args.batch}], {args.steps} rounds; median (range) of {args.repeats}")
     print(f"own speeds, samples/s: {spread(fast, ',.0f')} and, slowed, {spread(slow, ',.0f')}")
-    print(f"of their sum with --balance (wanted {LEAST}); even shares; two equal workers:")
     for name, of in told.items():
-        met = "met" if statistics.median(of.balanced) >= LEAST else "not met"
-        print(f"  {name:<12} {spread(of.balanced, '.3f')} {met}", end="; ")
-        print(f"{spread(of.even, '.3f')}; {spread(of.equal, '.3f')}")
-    print(f"rounds after a swap until the next {WINDOW} were at {AGAIN} of the sum:")
-    for name, of in told.items():
-        met = "met" if statistics.median(of.back) <= WITHIN else "not met"
-        print(f"  {name:<12} {spread(of.back, 'g')}; wanted {WITHIN}: {met}")
+        report(name, of)
+
+
+def report(name: str, told: Told) -> None:
+    met = "met" if statistics.median(told.balanced) >= LEAST else "not met"
+    print(f"{name}, of the sum of both speeds:")
+    print(f"  balanced {spread(told.balanced, '.3f')}, wanted {LEAST}: {met}")
+    print(f"  even {spread(told.even, '.3f')}; equal {spread(told.equal, '.3f')}")
+    print(f"  inside {spread(told.inside, '.3f')}; hindsight {spread(told.hindsight, '.3f')}")
+    met = "met" if statistics.median(told.back) <= WITHIN else "not met"
+    print(f"  rounds after a swap until the next {WINDOW} were at {AGAIN} of that sum:", end=" ")
+    print(f"{spread(told.back, 'g')}, wanted {WITHIN}: {met};", end=" ")
+    print(f"of what the run had before: {spread(told.as_before, 'g')}")
 
 
 def measure(
@@ -150,15 +180,20 @@ def measure(
 ) -> None:
     """One exchange, once: what each worker does alone is measured on either side of it."""
     before = alone(Slowed())
-    balanced = speed(run(Slowed(), balance=True, **how))
+    balanced = run(Slowed(), balance=True, **how)
     even = speed(run(Slowed(), **how))
     swapped = run(Slowed(turn), balance=True, **how)
     both = (before + alone(Slowed())) / 2
     equal = speed(run(LeNet(), **how)) / alone(LeNet())
-    told.balanced.append(balanced / both)
+    reached, at_most = inside(balanced)
+    told.balanced.append(speed(balanced) / both)
     told.even.append(even / both)
     told.equal.append(equal)
+    told.inside.append(reached)
+    told.hindsight.append(at_most)
     told.back.append(recovered(swapped, turn, AGAIN * both))
+    calm = speed([one[turn // 2 : turn] for one in swapped])
+    told.as_before.append(recovered(swapped, turn, AGAIN * calm))
 
 
 if __name__ == "__main__":

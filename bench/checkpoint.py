@@ -1,6 +1,6 @@
 """What checkpoints cost: a model of 20 million parameters, with one each 5 seconds.
 
-    python -m bench.checkpoint                     about six minutes
+    python -m bench.checkpoint                     about ten minutes
 
 Two runs of the same kind differ by more than is to be measured. So steps around a checkpoint, from
 its first copy to the removal of an older one, are set against those right before and after, of the
@@ -105,7 +105,7 @@ def measured(how: dict[str, Any], steps: int) -> list[float]:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=180)
+    parser.add_argument("--steps", type=int, default=300)
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < 1:
         parser.error("--repeats and --steps must be at least 1.")
