@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers
 
-.PHONY: setup demo test thorough lint bench bench-peers fuzz chaos pictures clean
+.PHONY: setup demo test thorough lint bench bench-peers bench-sparse fuzz chaos pictures clean
 
 setup: .venv/ready
 
@@ -39,6 +39,10 @@ $(PEERS)/%/ready: bench/environments/%.txt | .venv/ready
 	$(PEERS)/$*/bin/python -m pip --version >/dev/null 2>&1 || $(BIN)/python -m venv --clear $(PEERS)/$*
 	$(PEERS)/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	touch $@
+
+# Film reviews are left out without a file of them: make bench-sparse REVIEWS=imdb_50k.json.gz
+bench-sparse: setup $(PEERS)/sparse/ready
+	$(BIN)/python -m bench.sparse $(if $(REVIEWS),--reviews $(REVIEWS))
 
 fuzz: setup
 	$(BIN)/python -m tools.fuzz

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.catalog import BENCHES, MODELS, Bench
+from bench.catalog import BENCHES, MODELS, SPARSE, Bench
+from bench.clicks.table import body as sparse_body
 from bench.machine import sentence
 from bench.tables import Rates, table, wanted
 from paceline.store.atomic import write_atomic
@@ -41,6 +42,8 @@ def section(bench: Bench, record: dict[str, Any]) -> list[str]:
     lines = [f"## {bench.title}", "", told + sentence(record["machine"]), ""]
     if bench.about:
         lines += [bench.about, ""]
+    if bench is SPARSE:
+        return lines + sparse_body(record)
     return lines + body(bench, record["samples_per_second"])
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 
 from paceline import env
+from paceline.data.catalog import with_features
 from paceline.data.open import preflight
 from paceline.errors import PacelineError, SpecError
 from paceline.launch.asking import ask
@@ -26,7 +27,7 @@ from paceline.report.summary import summarise
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.requests import Request
-from paceline.tasks.catalog import BUILT_IN, BY_VALUE, DEFAULT_DATA
+from paceline.tasks.catalog import BUILT_IN, BY_VALUE, data_of
 from paceline.types import Observer, Silent
 
 if TYPE_CHECKING:
@@ -92,13 +93,11 @@ def fit(
     """
     work = Work()
     if not isinstance(task, str):
+        from paceline.tasks.load import told
+
         made = task() if isinstance(task, type) else task
         spec = RunSpec(task=_name(type(made)), **fields)
-        made.seed = spec.seed
-        if spec.data is not None:
-            made.data_name = spec.data
-        if spec.data_dir is not None:
-            made.data_dir = spec.data_dir
+        told(made, spec)
         work = Work(task=cloudpickle.dumps(made))
     else:
         spec = RunSpec(task=task, **fields)
@@ -202,7 +201,8 @@ def scale(
 def _look_at_data(spec: RunSpec) -> None:
     """Refuse what no worker could train on."""
     if spec.task in BUILT_IN:
-        preflight(spec.data or DEFAULT_DATA, spec.data_dir, spec.seed)
+        name = with_features(spec.data or data_of(spec.task), spec.features)
+        preflight(name, spec.data_dir, spec.seed)
 
 
 def launch_script(

@@ -22,6 +22,7 @@ class Facts:
     lr: float
     optimizer: str
     layers: tuple[int, ...] = ()  # the size of each of the model's parameters
+    tables: tuple[tuple[int, int], ...] = ()  # rows and columns of each sparse table
     hyper: dict[str, float] = field(default_factory=dict)  # the optimizer's, where not the spec's
     data: str = ""  # the data set's name, where the task trains on a named one
 

@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import settings
 
 from paceline.store.steps import HEADER, ROW
 from tools.leftovers import PROC, kept_nurseries, leave_mark, leftovers, processes
 
 MARK = leave_mark("PACELINE_TEST_SESSION")
+
+# How long an example takes depends on the machine, and on what has to be compiled first.
+settings.register_profile("paceline", deadline=None)
+settings.load_profile("paceline")
 
 HARD_LIMIT = 60  # seconds; the longest a parallel test may take
 SHM = Path("/dev/shm")

@@ -27,6 +27,7 @@ from types import FrameType
 from typing import Any
 
 from rich.console import Console
+from torch import Tensor
 
 import paceline
 from paceline.exchange.catalog import STRATEGIES
@@ -48,6 +49,7 @@ ENDS_WITHIN = 30.0  # seconds that no trial may take
 SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE, MIDDLE = "-wide", "-middle"  # end the names of crews whose pushes take a while
+ROWS = "-rows"  # and of those whose numbers are rows of a sparse table
 MORE = "-more"  # and of those with twice as many workers, and as many samples a round
 WIDTH = 110  # of the table, at least
 REPLICAS = "-replicas"  # is in the names of those whose servers have standbys
@@ -93,6 +95,8 @@ def crews() -> dict[str, dict[str, Any]]:
                 found[crew + WIDE] = asked
             if kind.served and transport == "tcp":
                 found[crew + REPLICAS] = found[crew + REPLICAS + WIDE] = asked | {"replicas": 1}
+            if kind.tables:
+                found[crew + ROWS] = asked
             if in_a_group(RunSpec(**asked)):  # more survive, who may be a round apart
                 found[crew + MORE] = asked | {"workers": 2 * WORKERS, "batch": BATCH // 2}
     rounds = {"strategy": "ps-sync", "transport": "shm", "workers": WORKERS}
@@ -158,11 +162,17 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def ledger_of(run: paceline.Run) -> Tensor:
+    """How often each sample counted."""
+    found: dict[str, Tensor] = run.parameters()
+    return found["seen"] if "seen" in found else found["seen.weight"].flatten()
+
+
 def wrong_with(run: paceline.Run) -> str:
     """What the run should not have come to; nothing if it is as if no fault had been."""
     if run.status != "done":
         return f"its status is '{run.status}'"
-    ledger = run.parameters()["seen"]
+    ledger = ledger_of(run)
     seen = ledger[:: len(ledger) // SAMPLES]
     if ledger.count_nonzero() > SAMPLES:
         return "parameters changed that belong to no sample"
@@ -204,8 +214,9 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
     in_step = STRATEGIES[asked["strategy"]].samples == "slices"
     rate = asked.get("batch", BATCH) * (asked["workers"] if in_step else 1)
     fields = {"epochs": EPOCHS, "lr": float(rate), "evaluate": "never", "lease": LEASE, **asked}
-    name = "Wide" if trial.crew.endswith(WIDE) else "Counting"
-    task = f"{TASKS}:{'Middle' if trial.crew.endswith(MIDDLE) else name}"
+    kinds = {WIDE: "Wide", MIDDLE: "Middle", ROWS: "Rows"}
+    names = [name for end, name in kinds.items() if trial.crew.endswith(end)]
+    task = f"{TASKS}:{names[0] if names else 'Counting'}"
     tally.runs += 1
     wrong = ""
     try:

@@ -33,6 +33,7 @@ from paceline.server.tally import Tally
 from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, LEAVE, Frame, Kind, pack
 from tools.fuzz_pipes import Pipe, Selector
+from tools.fuzz_rows import ABOUT_ROWS, TABLES, Rows, a_store, rows_frames
 from tools.fuzz_standby import Standby, Wrong, held
 
 SECRET = bytes(range(32))
@@ -50,10 +51,13 @@ class Setup:
     codec: str
     followed: bool = False  # by a standby
     kept: bool = False  # what it holds, for a successor
+    tables: bool = False  # sparse ones, which have no standby
 
     @classmethod
     def any(cls, rng: Random) -> Setup:
-        return cls(*rng.choice(GATES), rng.choice(CODECS), rng.random() < 0.5, rng.random() < 0.5)
+        followed = rng.random() < 0.5
+        tables = not followed and rng.random() < 0.5
+        return cls(*rng.choice(GATES), rng.choice(CODECS), followed, rng.random() < 0.5, tables)
 
     def desk(self, tell: Tell | None) -> Desk:
         return Desk(
@@ -66,6 +70,7 @@ class Setup:
             codec=None if self.codec == "none" else make_codec(self.codec),
             tell=tell,
             kept=self._memory() if self.kept else None,
+            tables=a_store() if self.tables else None,
         )
 
     def _memory(self) -> Kept:
@@ -95,6 +100,7 @@ class Reference:
         self.waiting: list[dict[int, int]] = [{} for _ in self.spans]
         self.grads: list[dict[int, Tensor]] = [{} for _ in self.spans]
         self.lines: dict[int, Reader] = {}
+        self.rows = Rows() if setup.tables else None
 
     def width(self, block: int) -> int:
         return self.spans[block].stop - self.spans[block].start
@@ -104,7 +110,7 @@ class Reference:
         while not reader.refused and len(reader.rest) >= HEADER_BYTES:
             magic, protocol, *fields = HEADER.unpack(reader.rest[:HEADER_BYTES])
             frame = Frame(*fields)
-            if magic != b"PL" or protocol != 7 or not self._sound(reader, frame):
+            if magic != b"PL" or protocol != 8 or not self._sound(reader, frame):
                 reader.refused = True
                 return
             end = HEADER_BYTES + frame.length
@@ -116,15 +122,30 @@ class Reference:
 
     def _sound(self, reader: Reader, f: Frame) -> bool:
         """Whether this header may be read on from."""
-        if f.sender >= WORKERS or f.block >= len(self.spans):
+        if f.sender >= WORKERS:
+            return False
+        if f.kind in ABOUT_ROWS:
+            return self._of_rows(reader, f)
+        if f.block >= len(self.spans):
             return False
         if f.kind == Kind.INIT:
             return f.length == 4 * self.width(f.block)
         if f.kind == Kind.PUSH:
-            return self._possible(f) and self._fits(f) and self._held(reader, f.sender)
-        if f.kind == Kind.PULL and f.sequence:  # nobody was started again here
+            return (
+                self._possible(f)
+                and self._fits(f)
+                and self._has_rows(f)
+                and held_by(self.lines, reader, f.sender)
+            )
+        # Nobody was started again here.
+        known = f.kind == Kind.LEAVE or (f.kind == Kind.PULL and not f.sequence)
+        return known and f.length == 0
+
+    def _of_rows(self, reader: Reader, f: Frame) -> bool:
+        if self.rows is None or not self.rows.fits(f):
             return False
-        return f.kind in (Kind.PULL, Kind.LEAVE) and f.length == 0
+        asks = f.kind in (Kind.FETCH, Kind.USED)
+        return held_by(self.rows.asking if asks else self.lines, reader, f.sender)
 
     def _possible(self, f: Frame) -> bool:
         return (
@@ -138,6 +159,13 @@ class Reference:
             and 0 <= f.seconds <= 1e30
         )
 
+    def _has_rows(self, f: Frame) -> bool:
+        """Of a push that changes tables too."""
+        if self.rows is None or f.block or not f.weight or self._known(f):
+            return True
+        sequence, found = self.rows.left.get(f.sender, (-1, []))
+        return sequence == f.sequence and len(found) == len(TABLES)
+
     def _fits(self, f: Frame) -> bool:
         if f.weight == 0:
             return f.length == 0
@@ -147,6 +175,9 @@ class Reference:
 
     def _act(self, f: Frame, payload: bytes) -> bool:
         b = f.block
+        if f.kind in ABOUT_ROWS and self.rows is not None:
+            known = self.ready[0] if f.kind == Kind.FILL else self._known(f._replace(block=0))
+            return self.rows.act(f, payload, known)
         if f.kind == Kind.INIT:
             if not self.ready[b]:
                 self.params[self.spans[b]] = floats(payload)
@@ -167,13 +198,6 @@ class Reference:
             self._decided(b, self.gates[b].push(push))
         return True
 
-    def _held(self, reader: Reader, worker: int) -> bool:
-        """Whether this connection is the one that pushes for a worker, from now on."""
-        holder = self.lines.get(worker)
-        if holder is None or holder.refused:
-            self.lines[worker] = holder = reader
-        return holder is reader
-
     def _known(self, f: Frame) -> bool:
         return f.sender in self.waiting[f.block] or f.sequence <= self.done[f.block].get(
             f.sender, -1
@@ -192,6 +216,8 @@ class Reference:
     def _decided(self, block: int, decision: object) -> None:
         apply, answer, drop, _ = decision  # type: ignore[misc]
         total, mean = 0.0, None
+        if self.rows is not None and not block:
+            self.rows.apply([p for p in apply if p.weight > 0])
         for p in apply:
             self.done[block][p.worker] = p.sequence
             if p.weight > 0:
@@ -207,6 +233,14 @@ class Reference:
             self.done[block][worker] = self.waiting[block][worker]
         for worker in (*answer, *drop):
             self.waiting[block].pop(worker)
+
+
+def held_by(holders: dict[int, Reader], reader: Reader, worker: int) -> bool:
+    """Whether this connection is the one that speaks for a worker, from now on."""
+    holder = holders.get(worker)
+    if holder is None or holder.refused:
+        holders[worker] = holder = reader
+    return holder is reader
 
 
 def floats(data: bytes) -> Tensor:
@@ -240,6 +274,8 @@ class Stand:
         real, due = held(self.desk).numpy(), self.reference.params.numpy()
         if not np.array_equal(real, due, equal_nan=True):
             raise Wrong(f"parameters are {real.tolist()}, not {due.tolist()}")
+        if self.reference.rows is not None:
+            self.reference.rows.compare(self.desk)
         if [w.table.version for w in self.desk.windows] != self.reference.version:
             raise Wrong("versions differ")
         if self.standby is not None:
@@ -326,7 +362,7 @@ class Wire:
             verb = "closed" if self.connection.closed else "kept open"
             raise Wrong(f"a connection was {verb} that should not have been: {self.heard[-200:]!r}")
         for kind, _ in answers(self.heard):
-            if kind not in (Kind.STATE, Kind.LATE, Kind.FAULT):
+            if kind not in (Kind.STATE, Kind.LATE, Kind.FAULT, Kind.ROWS):
                 raise Wrong(f"a server answered with a frame of kind {kind}")
         self.heard = b""
 
@@ -357,7 +393,7 @@ COUNTS = (0, 1, 2, 3, 7, 255, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
 LONG = (*COUNTS, 2**32, 2**39, 2**40, 2**40 + 1, 2**63 - 1, 2**63, 2**64 - 1)
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-300, 1e30, 1e31, 1e39, 1e308, math.inf, -math.inf, math.nan)
 CHOICES = {
-    "kind": (*range(14), 255),
+    "kind": (*range(18), 255),
     **dict.fromkeys(("sender", "staleness", "block", "begin", "end", "asked"), COUNTS),
     **dict.fromkeys(("sequence", "version", "length"), LONG),
     **dict.fromkeys(("weight", "lr", "seconds"), NUMBERS),
@@ -365,6 +401,7 @@ CHOICES = {
 NOISE = torch.randn(4096, generator=torch.Generator().manual_seed(0))
 KINDS = [Kind.PUSH] * 16 + [Kind.PULL] * 4 + [Kind.INIT] * 2
 KINDS += [Kind.LEAVE, Kind.STATE, Kind.LATE, Kind.FOLLOW, Kind.BASE, Kind.APPLY, Kind.ACK]
+KINDS += ABOUT_ROWS * 2
 
 
 HOW = ("good", "field", "flip", "replay", "noise", "length", "splice", "half")
@@ -387,6 +424,9 @@ class Mouth:
         if kind == Kind.INIT:
             payload = self._values(block).numpy().tobytes()
             return Frame(kind, 0, block=block, length=len(payload)), payload
+        if kind in ABOUT_ROWS:
+            name = ref.waiting[0].get(sender, ref.done[0].get(sender, 0) + 1)
+            return rng.choice(rows_frames(rng, kind, sender, min(2**63 - 1, name)))
         if kind != Kind.PUSH:
             return Frame(kind, sender), b""
         last = ref.waiting[block].get(sender, min(2**63 - 1, ref.done[block].get(sender, 0) + 1))
@@ -411,7 +451,11 @@ class Mouth:
         """Some bytes, and whether more may follow them: not after half a frame."""
         rng, past = self._rng, self._past
         frame, payload = self.good()
-        whole = pack(frame) + payload
+        rows = b""  # that have to go before it
+        if self._reference.rows is not None and frame.kind == Kind.PUSH and not frame.block:
+            said = rows_frames(rng, Kind.ROWS, frame.sender, frame.sequence)
+            rows = b"".join(pack(header) + content for header, content in said)
+        whole = rows + pack(frame) + payload
         how = rng.choices(HOW, WEIGHTS)[0]
         match how:
             case "noise":
@@ -420,10 +464,10 @@ class Mouth:
                 whole = rng.choice(past)
             case "field":
                 name = rng.choice(tuple(CHOICES))
-                whole = pack(frame._replace(**{name: rng.choice(CHOICES[name])})) + payload
+                whole = rows + pack(frame._replace(**{name: rng.choice(CHOICES[name])})) + payload
             case "length":
                 off = max(0, frame.length + rng.choice((-4, -1, 1, 4)))
-                whole = pack(frame._replace(length=off)) + payload.ljust(off, b"\0")[:off]
+                whole = rows + pack(frame._replace(length=off)) + payload.ljust(off, b"\0")[:off]
             case "flip":
                 whole = self._flipped(whole)
             case "splice":

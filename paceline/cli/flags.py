@@ -47,6 +47,7 @@ PANELS = {
         "task",
         "data",
         "data_dir",
+        "features",
         "batch",
         "accumulate",
         "epochs",
@@ -55,14 +56,14 @@ PANELS = {
     ),
     "How it learns": (
         *("lr", "scale_lr", "warmup", "decay"),
-        *("optimizer", "momentum", "weight_decay"),
+        *("optimizer", "momentum", "weight_decay", "l1"),
     ),
     "Who trains it": (
         *("strategy", "workers", "servers", "transport"),
         *("device", "threads", "host", "port", "tls"),
     ),
     "How gradients become parameters": (
-        *("codec", "bound", "backup", "balance", "damp_stale"),
+        *("codec", "dense", "bound", "backup", "balance", "damp_stale"),
         *("sync_every", "outer_lr", "outer_momentum"),
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),

@@ -8,7 +8,17 @@ BUILT_IN: dict[str, str] = {
     "mnist": "paceline.data.mnist",
     "fashion-mnist": "paceline.data.fashion_mnist",
     "synthetic": "paceline.data.synthetic",
+    "clicks": "paceline.data.clicks",
+    "shards": "paceline.data.shards",
 }
+
+
+def with_features(name: str, features: int | None) -> str:
+    """The same data set with so many features, where that is to be chosen."""
+    base, _, rows = name.partition(":")
+    if features is None or base != "clicks" or "x" in rows:
+        return name
+    return f"clicks:{rows}x{features}"
 
 
 def data_fault(name: str) -> str | None:
@@ -16,11 +26,11 @@ def data_fault(name: str) -> str | None:
     base, _, arguments = name.partition(":")
     if base not in BUILT_IN:
         return unknown("data set", base, BUILT_IN)
-    if base == "synthetic":
-        from paceline.data.shape import parse_shape
+    if base in ("synthetic", "clicks"):
+        from paceline.data.shape import parse_clicks, parse_shape
 
         try:
-            parse_shape(arguments)
+            (parse_shape if base == "synthetic" else parse_clicks)(arguments)
         except DataError as wrong:
             return str(wrong)
     elif arguments:

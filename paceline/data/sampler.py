@@ -7,13 +7,16 @@ Either way every sample is taken once an epoch, uneven tails included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 Rows = np.ndarray
+
+MIXED = 64  # chunks at a time
+RUN = 8  # samples that stay side by side
 
 
 class Lot(NamedTuple):
@@ -42,7 +45,7 @@ class Lease(NamedTuple):
 
 
 class Order:
-    """The order of samples in each epoch; keeps one epoch's permutation at a time."""
+    """The order of samples in each epoch: one permutation, of which one epoch's is kept."""
 
     def __init__(self, samples: int, seed: int) -> None:
         self.samples = samples
@@ -55,6 +58,56 @@ class Order:
             self._rows = np.random.default_rng([self._seed, epoch]).permutation(self.samples)
             self._epoch = epoch
         return self._rows[start:stop]
+
+
+class InChunks(Order):
+    """For samples that lie together on disk, or are too many for a permutation of all of them.
+
+    Chunks of samples side by side come in one permutation. Some of them at a time are mixed: runs
+    of a few samples, side by side still, in one permutation. So a sample comes with others from
+    everywhere, and what is read at a time is little, and mostly in order.
+    """
+
+    def __init__(self, samples: int, seed: int, chunk: int) -> None:
+        super().__init__(samples, seed)
+        self._chunk = chunk
+        self._chunks: Rows = np.empty(0, np.int64)
+        self._ends: Rows = np.empty(0, np.int64)  # of what is mixed at a time, by number
+        self._mixed = -1, self._rows  # the last of those, and its samples
+
+    def rows(self, epoch: int, start: int, stop: int) -> Rows:
+        if epoch != self._epoch:
+            count = -(-self.samples // self._chunk)
+            self._chunks = np.random.default_rng([self._seed, epoch]).permutation(count)
+            sizes = np.minimum(self._chunk, self.samples - self._chunks * self._chunk)
+            ends = np.cumsum(sizes)
+            self._ends = np.append(ends[MIXED - 1 : -1 : MIXED], ends[-1:])
+            self._epoch = epoch
+            self._mixed = -1, self._rows
+        found = []
+        while start < stop:
+            number = int(np.searchsorted(self._ends, start, side="right"))
+            end = int(self._ends[number])
+            rows = self._mix(number)
+            found.append(rows[start - end + len(rows) : min(stop, end) - end + len(rows)])
+            start = min(stop, end)
+        return found[0] if len(found) == 1 else np.concatenate([self._rows, *found])
+
+    def _mix(self, number: int) -> Rows:
+        if self._mixed[0] != number:
+            chunks = self._chunks[number * MIXED : (number + 1) * MIXED, None]
+            rows = (chunks * self._chunk + np.arange(self._chunk)).reshape(-1)
+            rows = rows[rows < self.samples]
+            runs = np.random.default_rng([self._seed, self._epoch, number])
+            order = runs.permutation(-(-len(rows) // RUN))[:, None] * RUN + np.arange(RUN)
+            self._mixed = number, rows[order[order < len(rows)]]
+        return self._mixed[1]
+
+
+def order(samples: Sized, seed: int) -> Order:
+    """As these samples are best taken: they may say that they lie in chunks."""
+    chunk: int = getattr(samples, "chunk", 0)
+    return InChunks(len(samples), seed, chunk) if chunk else Order(len(samples), seed)
 
 
 def evenly(whole: int, parts: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""What synthetic data looks like, as it is written: `5000x1x28x28:10`."""
+"""What data that is made looks like, as it is written: `5000x1x28x28:10`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from paceline.errors import DataError
 
 GRAMMAR = re.compile(r"([0-9]{1,12})((?:x[0-9]{1,12})+)(?::([0-9]{1,12}))?")
+CLICK_ROWS, CLICK_FIELDS, CLICK_FEATURES = 1_000_000, 39, 33_762_578
+FEWEST_CLICKS = 200  # features: several for each field
+MOST_FEATURES = 2**31  # the number of one fits 32 bits, with a sign
 MOST_CLASSES = 100_000
 MOST_VALUES = 2**34  # a byte each: 16 GB
 MOST_PROTOTYPES = 2**30
@@ -49,6 +52,24 @@ def parse_shape(arguments: str) -> Shape:
     if shape.classes * shape.features > MOST_PROTOTYPES:
         raise _wrong(arguments, f"has more than {MOST_PROTOTYPES:,} values a sample of each class")
     return shape
+
+
+def parse_clicks(arguments: str) -> tuple[int, int]:
+    """Read `ROWS` or `ROWSxFEATURES`: both, by default a million and those of a known click log."""
+    rows, _, features = arguments.partition("x")
+    try:
+        found = int(rows or CLICK_ROWS), int(features or CLICK_FEATURES)
+    except ValueError:
+        raise DataError(
+            f"data set 'clicks:{arguments}': write clicks:ROWS or clicks:ROWSxFEATURES, such as "
+            "clicks:1000000x33762578."
+        ) from None
+    if found[0] < 1 or not FEWEST_CLICKS <= found[1] <= MOST_FEATURES:
+        raise DataError(
+            f"data set 'clicks:{arguments}': at least one row, and {FEWEST_CLICKS} to "
+            f"{MOST_FEATURES:,} features."
+        )
+    return found
 
 
 def _wrong(arguments: str, why: str) -> DataError:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from paceline.exchange.replica import Replica
     from paceline.kernels.load import Kernels
+    from paceline.transport.memory import Stretch
     from paceline.types import Parked, Plan
 
 
@@ -80,6 +81,16 @@ class Outcome(NamedTuple):
     again: bool = False  # somebody left in the middle of the round: it has to be taken again
 
 
+class Closed(NamedTuple):
+    """A round that is closed: whose gradients were in it, with the samples behind each, and the
+    rate; `there` says of a worker whether it is still there."""
+
+    round: int
+    pushes: Sequence[tuple[int, float]]
+    rate: float
+    there: Callable[[int], bool]
+
+
 class Exchange:
     """One worker's end of a strategy. Bytes are counted in `sent` and `received`.
 
@@ -94,6 +105,7 @@ class Exchange:
     round = 0  # the next, where there are rounds
     share: tuple[int, int] | None = None  # of its batch, where that is not this worker's to know
     generation = 0  # of the group, where workers form one
+    closed: Closed | None = None  # the last round, where workers of one host close it
     over = False  # the last step is taken, or nobody trains any more: this life came too late
 
     def start(self, replica: Replica) -> None:
@@ -127,6 +139,14 @@ class Exchange:
 
     def close(self) -> None:
         """Take the final shared parameters and part. Called when all workers have finished."""
+
+    @property
+    def updates(self) -> int:
+        """How many there were of the parameters that this worker has."""
+        return self.round
+
+    def complete(self) -> None:
+        """Have all parameters here, to be saved: of tables there may be only what was used."""
 
     def regroup(self) -> None:
         """After the last step: form another group with those who need the parameters."""
@@ -214,6 +234,10 @@ class Post:
     grads: Tensor | None = None  # [workers, size]
     state: Tensor | None = None  # [states, size] of the update rule
     journal: Tensor | None = None  # what is about to be changed
+    tables: tuple[Stretch, ...] = ()  # shared memory of each sparse table, where it is shared
+    table_journals: tuple[Tensor, ...] = ()
+    table_pushes: tuple[Tensor, ...] = ()  # [workers, room for all rows of the table]
+    table_board: int | None = None
     cores: tuple[int, ...] = ()  # those the run may use
     codec: str = "none"
     bound: int = 0  # rounds a worker may be ahead of the slowest; 0: as many as it likes

@@ -24,6 +24,7 @@ class Strategy:
     many: bool = True  # more than one worker makes sense
     shared: bool = True  # all workers end with the same parameters
     alone: bool = False  # workers exchange nothing, so what one of them has can be kept by itself
+    tables: bool = False  # it can train models with sparse tables
 
     @property
     def served(self) -> bool:
@@ -49,12 +50,19 @@ _SERVED = ("servers", "port", "codec", "tls", "replicas")
 STRATEGIES: dict[str, Strategy] = {
     s.name: s
     for s in (
-        Strategy(name="single", summary="one worker, no exchange", many=False, alone=True),
+        Strategy(
+            name="single",
+            summary="one worker, no exchange",
+            many=False,
+            alone=True,
+            tables=True,
+        ),
         Strategy(
             name="independent",
             summary="many workers, no exchange: the limit of what distributing can bring",
             shared=False,
             alone=True,
+            tables=True,
         ),
         Strategy(
             name="allreduce",
@@ -67,6 +75,7 @@ STRATEGIES: dict[str, Strategy] = {
             gate="all",
             transports=("shm", "tcp"),
             options=(*_SERVED, "backup", "balance"),
+            tables=True,
         ),
         Strategy(
             name="ps-async",
@@ -75,6 +84,7 @@ STRATEGIES: dict[str, Strategy] = {
             transports=("shm", "tcp"),
             options=(*_SERVED, "damp_stale"),
             samples="leases",
+            tables=True,
         ),
         Strategy(
             name="ssp",
@@ -83,6 +93,7 @@ STRATEGIES: dict[str, Strategy] = {
             transports=("shm", "tcp"),
             options=(*_SERVED, "bound", "damp_stale"),
             samples="leases",
+            tables=True,
         ),
         Strategy(
             name="local-sgd",
@@ -96,6 +107,7 @@ STRATEGIES: dict[str, Strategy] = {
             transports=("shm",),
             options=("damp_stale",),
             samples="leases",
+            tables=True,
         ),
     )
 }

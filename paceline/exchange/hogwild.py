@@ -51,7 +51,12 @@ class Hogwild(Exchange):
             self._board.post(0, 1)
         self._board.wait(0, 1, "the first parameters")
         self.taken = self._board.words[self._taken[post.index]]
+        self._seen = sum(self._board.words[word] for word in self._taken.there())
         replica.bind(self._flat)
+
+    @property
+    def updates(self) -> int:
+        return self._seen
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()

@@ -28,6 +28,10 @@ class Local(Exchange):
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper, layers=layers)
         self._descent = descent(self._post.kernels, self._rule, min(CHUNK, replica.size))
 
+    @property
+    def updates(self) -> int:
+        return self._version
+
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         if not gradient.weight:  # none of a short last batch: no gradient, hence no update

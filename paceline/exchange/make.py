@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from paceline.exchange.base import Exchange, Post
 from paceline.exchange.layout import outer_rule, small
 from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 
+if TYPE_CHECKING:
+    from paceline.exchange.rows import Rows
 
-def make_exchange(spec: RunSpec, post: Post) -> Exchange:
+
+def make_exchange(spec: RunSpec, post: Post, tables: int = 0) -> Exchange:
+    """With `tables`, the model has so many sparse ones."""
+    dense = _dense(spec, post)
+    if not tables:
+        return dense
+    from paceline.exchange.with_tables import WithTables
+
+    return WithTables(post, dense, _rows(spec, post, dense))
+
+
+def _rows(spec: RunSpec, post: Post, dense: Exchange) -> Rows:
+    if spec.kind.served and spec.transport == "tcp":
+        from paceline.exchange.rows_served import RowsServed
+        from paceline.exchange.served import Served
+
+        assert isinstance(dense, Served)
+        return RowsServed(post, dense)
+    if post.table_board is None:
+        from paceline.exchange.rows_in_place import AtOnce, RowsInPlace
+
+        return AtOnce(post) if spec.strategy == "hogwild" else RowsInPlace(post)
+    from paceline.exchange.rows_shared import RowsAtOnce, RowsInRounds
+
+    return RowsAtOnce(post) if spec.kind.samples == "leases" else RowsInRounds(post)
+
+
+def _dense(spec: RunSpec, post: Post) -> Exchange:
     match spec.strategy:
         case "single" | "independent":
             from paceline.exchange.local import Local

@@ -10,7 +10,11 @@ from torch import Tensor, nn
 
 from paceline.errors import TaskError
 from paceline.exchange.joining import SMALL, join
+from paceline.exchange.tables import tables_of
+from paceline.server.rows import RowGradient
 from paceline.server.rules import chunks
+
+SERVERS = 256  # there may be at most
 
 
 class Piece(NamedTuple):
@@ -33,10 +37,15 @@ class Replica:
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
-        if not self.parameters:
+        self.tables = tables_of(model)
+        apart = {id(table.parameter) for table in self.tables}
+        trained = [p for p in model.parameters() if p.requires_grad]
+        if not trained:
             raise TaskError("the task's model has no trainable parameters.")
-        odd = {str(p.dtype) for p in self.parameters} - {"torch.float32"}
+        self.parameters = [p for p in trained if id(p) not in apart]
+        if self.tables:  # every server has a part of what is dense, however little that is
+            self.parameters.append(nn.Parameter(torch.zeros(SERVERS, device=trained[0].device)))
+        odd = {str(p.dtype) for p in trained} - {"torch.float32"}
         if odd:
             raise TaskError(
                 f"the task's model has {', '.join(sorted(odd))} parameters; "
@@ -91,6 +100,10 @@ class Replica:
         self.flat = flat
         for p, view in zip(self.parameters, views, strict=True):
             p.data = view
+
+    def take_rows(self) -> list[RowGradient | None]:
+        """The gradient of each sparse table; None where the batch did not use it."""
+        return [table.take() for table in self.tables]
 
     def restore(self, kept: Tensor, share: slice = slice(None)) -> None:
         """Take the parameters of a checkpoint, or a share of them."""
@@ -150,5 +163,6 @@ class Replica:
         return found
 
     def clear(self) -> None:
+        """Let go of all gradients but those of tables."""
         for p in self.parameters:
             p.grad = None

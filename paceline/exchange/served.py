@@ -46,6 +46,10 @@ class Served(Exchange):
         self._lines: list[Line] = []
         self._out: list[Letter] = []  # what was said in this round
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
+        # Of sparse tables: what goes before the first parameters, and before this step's push.
+        self.first: list[Letter] = []
+        self.along: Callable[[int], list[Letter]] | None = None
+        self._late: list[tuple[int, Tensor]] = []  # first blocks, which go after it
 
     @property
     def sent(self) -> int:  # type: ignore[override]
@@ -76,7 +80,7 @@ class Served(Exchange):
         if self._overlaps:
             replica.on_gradient(self._made)
         self._connect(time.monotonic() + RETURNS_WITHIN)
-        first = []
+        first, self.first = self.first, []
         if post.first:  # in a later life too: the first may have ended before this
             for block in self._blocks:
                 part = raw(here[block.at])
@@ -110,10 +114,15 @@ class Served(Exchange):
                 if parameter not in self._given:
                     self._give(parameter)
             self._given = None
+            self._send_along()
+            for number, values in self._late:
+                self._send(number, values)
+            self._late.clear()
         else:
             self._begin(gradient)
             if gradient.weight:
                 self._replica.gather(self._grad)
+            self._send_along()
             for number, block in enumerate(self._blocks):
                 self._send(number, self._grad[block.at])
         elsewhere = meanwhile()
@@ -176,8 +185,16 @@ class Served(Exchange):
             if self._progress.made(part.block):
                 self._send(part.block, self._grad[block.at])
 
+    def _send_along(self) -> None:
+        if self.along is not None:
+            for letter in self.along(self._sequence):
+                self._post_out(letter)
+
     def _send(self, number: int, values: Tensor) -> None:
         block, gradient = self._blocks[number], self._gradient
+        if self._given is not None and not block.number and self._replica.tables:
+            self._late.append((number, values))  # its rows are known after backward
+            return
         payload = None
         if gradient.weight:
             payload = raw(values if self._feedback is None else self._encode(number, values))
@@ -270,7 +287,7 @@ class Served(Exchange):
                 self._lines = []
                 self._recut(now)
             try:
-                self._lines.append(self._line(len(self._lines)))
+                self._lines.append(self.line(len(self._lines)))
             except PeerLost:
                 if not post.returns or time.monotonic() > deadline:
                     raise
@@ -278,7 +295,8 @@ class Served(Exchange):
         self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
 
-    def _line(self, server: int) -> Line:
+    def line(self, server: int) -> Line:
+        """A new connection to a server."""
         post, name = self._post, f"server-{server}"
         now = post.addresses if post.where is None else post.where()
         if server >= len(now) or not now[server]:

@@ -96,6 +96,10 @@ class SharedAsync(Exchange):
             self._board.post(mine, min(others, default=0))
         self._round = words[mine]
 
+    @property
+    def updates(self) -> int:
+        return max(self._seen)
+
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         grads = [parameter.grad for parameter in self._replica.parameters]

@@ -16,15 +16,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from paceline.errors import PeerLost
-from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import (
+    Among,
+    Closed,
+    Copied,
+    Exchange,
+    Gradient,
+    Hosted,
+    Outcome,
+    Post,
+)
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
-from paceline.exchange.muster import Muster
+from paceline.exchange.muster import Muster, Turnout
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
@@ -88,6 +98,7 @@ class SharedSmall(Exchange):
             if self._post.state is not None:
                 self._rule.state.copy_(self._post.state)
             turnout = muster.turnout(joined)
+            self._close(joined, turnout)
             self.over, self.share = turnout.stop, self._dealing.join(turnout, muster.costs())
         self._show()
         self._round = self.round = self.taken = joined
@@ -118,6 +129,7 @@ class SharedSmall(Exchange):
             muster.wait(now)
         here = time.perf_counter()
         turnout = muster.turnout(now)
+        self._close(now, turnout)
         table = self._tables[odd]
         table.version = now - 1
         table.apply(turnout.pushes, turnout.rate, 0)
@@ -138,6 +150,10 @@ class SharedSmall(Exchange):
             stop=turnout.stop or gradient.parting,
             keep=turnout.keep,
         )
+
+    def _close(self, now: int, turnout: Turnout) -> None:
+        there = partial(self._muster.serves, now=now)
+        self.closed = Closed(now, turnout.pushes, turnout.rate, there)
 
     def _show(self) -> None:
         if self._flat is not self._replica.flat:

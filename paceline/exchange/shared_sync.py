@@ -22,7 +22,16 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
+from paceline.exchange.base import (
+    Among,
+    Closed,
+    Copied,
+    Exchange,
+    Gradient,
+    Hosted,
+    Outcome,
+    Post,
+)
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.journal import Journal
 from paceline.exchange.layout import READY, ROLL, SyncWords
@@ -105,6 +114,7 @@ class SharedSync(Exchange):
         else:
             muster.wait(joined)
             turnout = muster.turnout(joined)
+            self._close(joined, turnout)
             self._round = joined
             self._serve(turnout, lambda: 0.0, own=())
             if self._post.balance:  # if nobody is left, there is nobody to agree with
@@ -158,6 +168,7 @@ class SharedSync(Exchange):
         muster.wait(now)
         waited = time.perf_counter() - asked
         turnout = muster.turnout(now)
+        self._close(now, turnout)
         more, updated, other = self._serve(turnout, meanwhile, own=tuple(self._kept))
         waited, elsewhere = waited + more, elsewhere + other
         self._take()
@@ -175,6 +186,10 @@ class SharedSync(Exchange):
             stop=turnout.stop or gradient.parting,
             keep=turnout.keep,
         )
+
+    def _close(self, now: int, turnout: Turnout) -> None:
+        there = partial(self._muster.serves, now=now)
+        self.closed = Closed(now, turnout.pushes, turnout.rate, there)
 
     def _give(self) -> None:
         """Copy only what others will apply; what is applied here is read where backward left it."""

@@ -98,7 +98,9 @@ class Losses:
             self._succession.again(course.spec, course.facts, gone)
         elif gone.kind == "server":
             address = gone.address or starter.address(course.spec, gone.index)
-            starter.server(course.spec, course.facts, gone.index, address, life, gone.born)
+            # One that was never up may have died over what it was to go on from.
+            kept = None if gone.address else self._keeping.first(gone.role)
+            starter.server(course.spec, course.facts, gone.index, address, life, gone.born, kept)
         elif gone.kind == "evaluator":
             starter.evaluator(course.asked, life)
         else:

@@ -198,6 +198,8 @@ class Resizing:
         why = None
         if request.workers is not None:
             why = refusal(spec, request.workers, self._starter.room)
+        if request.servers is not None and self._facts.tables:
+            why = why or "servers of sparse tables stay as many as they are"
         if request.servers is not None and why is None:
             blocks = sum(len(spans) for spans in self._starter.cut)
             why = recutting.refusal(spec, request.servers, blocks, size)

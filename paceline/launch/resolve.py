@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.errors import RequestError, RunFailed, SpecError
+from paceline.exchange.catalog import STRATEGIES
 from paceline.measure.process import free_memory
-from paceline.server.catalog import LAYERWISE
+from paceline.server.catalog import LAYERWISE, ROWWISE
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.types import Facts
@@ -24,14 +25,7 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
 
     A loop of the user's own takes its samples itself.
     """
-    first = facts[0]
-    for index, other in enumerate(facts):
-        if (other.parameters, other.samples) != (first.parameters, first.samples):
-            raise RequestError(
-                f"worker-{index} has {other.parameters:,} parameters and {other.samples:,} samples,"
-                f" worker-0 {first.parameters:,} and {first.samples:,}: "
-                "a task must build the same model and data in every worker."
-            )
+    first = _alike(facts)
     batch = spec.batch or first.batch
     if first.samples < 1 and not own_loop:
         raise SpecError(["the task's data has no training samples."])
@@ -42,6 +36,8 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
                 f"use at most --batch {first.samples}."
             ]
         )
+    if first.tables and (faults := _table_faults(spec, spec.optimizer or first.optimizer)):
+        raise SpecError(faults)
     changes: dict[str, Any] = {
         "data": spec.data or first.data or None,
         "batch": batch,
@@ -67,6 +63,49 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
     if own_loop:  # its rate is its own, and so is whatever it does with it
         return spec.with_(**changes, scale_lr="none", warmup=0.0, decay="none")
     return settle(spec.with_(**changes), first, given=spec.lr is not None)
+
+
+def _alike(facts: Sequence[Facts]) -> Facts:
+    """What all workers say of the task, which must be the same."""
+    first = facts[0]
+    for index, other in enumerate(facts):
+        if (other.parameters, other.samples) != (first.parameters, first.samples):
+            raise RequestError(
+                f"worker-{index} has {other.parameters:,} parameters and {other.samples:,} samples,"
+                f" worker-0 {first.parameters:,} and {first.samples:,}: "
+                "a task must build the same model and data in every worker."
+            )
+        if other.tables != first.tables:
+            raise RequestError(
+                f"worker-{index} has sparse tables of other sizes than worker-0: "
+                "a task must build the same model in every worker."
+            )
+    return first
+
+
+def _table_faults(spec: RunSpec, rule: str) -> list[str]:
+    """What a model with sparse tables cannot be trained with."""
+    faults = []
+    if not spec.kind.tables:
+        able = ", ".join(s.name for s in STRATEGIES.values() if s.tables)
+        faults.append(
+            f"strategy '{spec.strategy}' has no sparse tables; these have: {able}; or exchange "
+            "them whole, with --dense."
+        )
+    if rule not in ROWWISE:
+        able = ", ".join(sorted(ROWWISE))
+        faults.append(f"optimizer '{rule}' has no form for sparse tables; these have: {able}.")
+    for flag, given in (
+        ("--weight-decay", spec.weight_decay and rule == "adam"),
+        ("--backup", spec.backup),
+        ("--replicas", spec.replicas),
+        ("--evaluator", spec.evaluator),
+        ("--damp-stale", spec.damp_stale),
+        ("--device cuda", spec.device == "cuda"),
+    ):
+        if given:
+            faults.append(f"{flag}: not with a model that has sparse tables.")
+    return faults
 
 
 def _servers(spec: RunSpec, transport: str, rule: str, facts: Facts, cores: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from paceline.measure.ranking import RANKS, quality
 from paceline.types import Score
 
 
@@ -35,9 +36,22 @@ def _whole(role: str, parts: list[dict[str, Any]]) -> Score:
         step=max(part["step"] for part in parts),
         epoch=max(part["epoch"] for part in parts),
         final=parts[0]["final"],
-        values={
-            name: sum(part["sums"].get(name, 0.0) for part in parts) / max(1, count)
-            for name in sorted(names)
-        },
+        values=_values({name: _mean(name, parts, max(1, count)) for name in sorted(names)}),
         count=count,
     )
+
+
+def _mean(name: str, parts: list[dict[str, Any]], count: int) -> Any:
+    """Over all samples; of a metric that has many numbers, of each."""
+    found = [part["sums"][name] for part in parts if name in part["sums"]]
+    if isinstance(found[0], list):
+        return [sum(column) / count for column in zip(*found, strict=True)]
+    return sum(found) / count
+
+
+def _values(means: dict[str, Any]) -> dict[str, float]:
+    """What is told: numbers as they are, and what a histogram of scores says."""
+    found = {name: mean for name, mean in means.items() if not isinstance(mean, list)}
+    if isinstance(ranks := means.get(RANKS), list):
+        found |= quality(ranks)
+    return found

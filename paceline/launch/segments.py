@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from paceline.exchange.layout import Layout
+from paceline.exchange.stripes import TableLayout
 from paceline.launch.resolve import check_memory
 from paceline.server.shards import Sizes
+from paceline.server.striping import Size, undo_words
 from paceline.transport import memory
 from paceline.transport.board import Board, size_board
 
 SHARED = ("board", "params", "grads", "state", "journal")
+TABLES = ("tables", "table-journal", "table-pushes", "table-board")
 
 
 class Segments:
@@ -37,6 +41,13 @@ class Segments:
         size_board(self.fd("board"), need.board)
         self._words = need.board
 
+    def size_tables(self, need: TableLayout, room: int) -> None:
+        """The same for sparse tables, for so many workers."""
+        memory.size_segment(self.fd("tables"), need.held)
+        memory.size_segment(self.fd("table-journal"), need.journal)
+        memory.size_segment(self.fd("table-pushes"), need.pushed * room)
+        size_board(self.fd("table-board"), max(1, need.board))
+
     def board(self) -> Board:
         """As workers see it. Let go of it soon: what is mapped is not freed."""
         return Board(self.fd("board"), self._words, 0.0)
@@ -55,9 +66,18 @@ class Segments:
             size_board(self.fd(marks), sizes.words)
         return {"kept": self.fd(kept), "marks": self.fd(marks)}
 
+    def keep_rows(self, name: str, sizes: Sequence[Size], states: int) -> dict[str, int]:
+        """The same for what a server has of sparse tables."""
+        rows, notes, board = f"rows-{name}", f"notes-{name}", f"flags-{name}"
+        if rows not in self._fds:
+            memory.size_segment(self.fd(rows), sum(size.held(states) for size in sizes))
+            memory.size_segment(self.fd(notes), sum(size.journal(states, 1) for size in sizes))
+            size_board(self.fd(board), undo_words(len(sizes)))
+        return {"rows": self.fd(rows), "notes": self.fd(notes), "flags": self.fd(board)}
+
     def drop(self, name: str) -> None:
         """Nobody will need what was kept under this name."""
-        for part in ("kept", "marks"):
+        for part in ("kept", "marks", "rows", "notes", "flags"):
             if (fd := self._fds.pop(f"{part}-{name}", None)) is not None:
                 os.close(fd)
 

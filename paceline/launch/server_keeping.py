@@ -51,6 +51,9 @@ class ServerKeeper:
         if not copying.agree:
             self._writer.refuse(wish, "its blocks are of different rounds")
             return
+        if copying.failed:
+            self._writer.refuse(wish, copying.failed)
+            return
         how_far = {"step": copying.version, "epoch": 0, "round": copying.version}
         self._writer.write(wish, {}, copying.arrays(), how_far)
 

@@ -9,7 +9,9 @@ import socket
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import torch
 
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
@@ -24,12 +26,18 @@ from paceline.server.rules import Hyper, Layers, make_rule
 from paceline.server.serve import serve
 from paceline.server.shadow import Shadow
 from paceline.server.shards import Sizes, Span
+from paceline.server.striping import Size, undo_words
 from paceline.server.tally import Tally
+from paceline.transport import memory
+from paceline.transport.board import Board
 from paceline.transport.control import Control, Message
 from paceline.transport.memory import FLOAT_BYTES
 from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
 from paceline.types import Progress, record
+
+if TYPE_CHECKING:
+    from paceline.server.rowstore import RowStore
 
 
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
@@ -122,7 +130,32 @@ def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tal
         lease=assignment["lease"],
         room=assignment["room"],
         spans=[slice(start - first, stop - first) for start, stop in spans],
+        tables=_tables(assignment, fds, hyper, kept) if assignment["tables"] else None,
     )
+
+
+def _tables(
+    assignment: dict[str, Any], fds: dict[str, int], hyper: Hyper, kept: Kept | None
+) -> RowStore:
+    """This server's part of sparse tables, as a former one has left it."""
+    from paceline.server.rowrules import RowRule
+    from paceline.server.rowstore import RowStore, places_in
+    from paceline.server.undo import Undo
+
+    sizes = [Size(*size) for size in assignment["tables"]]
+    states = STATES[assignment["rule"]]
+    rule = RowRule(assignment["rule"], hyper)
+    held = [size.held(states) for size in sizes]
+    if kept is None:
+        stretches, nothing = [memory.own_stretch(floats) for floats in held], torch.empty(0)
+        return RowStore(places_in(sizes, states, stretches, [nothing] * len(sizes)), rule)
+    notes = memory.stretches(fds["notes"], [size.journal(states, 1) for size in sizes])
+    journals = [note.floats for note in notes]
+    places = places_in(sizes, states, memory.stretches(fds["rows"], held), journals)
+    board = Board(fds["flags"], undo_words(len(sizes)), 0.0)
+    undo = Undo(board, 0, places, 1, kept.words)
+    undo.mend(0)
+    return RowStore(places, rule, undo)
 
 
 def _kept(assignment: dict[str, Any], spans: Sequence[Span], floats: int, words: int) -> Kept:

@@ -11,6 +11,7 @@ from typing import Any
 
 from paceline.errors import RunFailed
 from paceline.exchange.layout import layout
+from paceline.exchange.stripes import table_layout
 from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
 from paceline.launch.nursery import Nursery
@@ -23,10 +24,11 @@ from paceline.launch.placement import (
 )
 from paceline.launch.policy import keeps_memory
 from paceline.launch.resolve import check_memory
-from paceline.launch.segments import SHARED, Segments
+from paceline.launch.segments import SHARED, TABLES, Segments
 from paceline.measure.clock import Clock
 from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recut
+from paceline.server.striping import Size, share_of
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
@@ -76,7 +78,7 @@ class Starter:
         """The workers of these numbers, and the evaluator if there is to be one."""
         names: list[str] = []
         if spec.kind.transports and spec.transport != "tcp" and memory.available():
-            names += SHARED
+            names += [*SHARED, *TABLES]
         if spec.evaluator:
             names.append("snapshot")
         if work.task is not None:
@@ -127,6 +129,8 @@ class Starter:
             sizes = spec, facts.parameters, len(shards), len(facts.layers)
             check_memory(layout(*sizes).copies * facts.parameters)
             self._segments.size(layout(*sizes, self.room), facts.parameters)
+            tables = [Size(*size) for size in facts.tables]
+            self._segments.size_tables(table_layout(spec, tables, self.room), self.room)
             self._crew.shards = len(shards) if spec.kind.served else 0
             self._crew.hosts = self._hands
             self.burying.begin(spec, self._hands, self.room)
@@ -159,6 +163,10 @@ class Starter:
                 self._segments.drop(gone.memory)
         fds = self._keep(spec, self._cut[index], name, life)
         more["sources"] = self._sources(spec, index, fds)
+        if fds and facts.tables:
+            states = STATES[spec.optimizer or "sgd"]
+            shares = [share_of(Size(*s), index, len(self._cut)) for s in facts.tables]
+            fds |= self._segments.keep_rows(name, shares, states)
         self._fork("server", index, place_server(), fds, more, life)
         member = self._crew[f"server-{index}"]
         member.memory = member.kept = name if fds else ""
@@ -268,6 +276,7 @@ class Starter:
             "hyper": _hyper(spec, facts),
             "replicas": spec.replicas,
             "lease": spec.lease,
+            "tables": [share_of(Size(*s), index, len(self._cut)) for s in facts.tables],
         }
 
     def roster(
@@ -342,5 +351,5 @@ def _address(spec: RunSpec, number: int) -> str:
 
 def _hyper(spec: RunSpec, facts: Facts) -> dict[str, float]:
     """What the update rule needs: from the spec, or from the optimizer of a user's loop."""
-    spec_own = spec.model_dump(include={"momentum", "weight_decay"})
+    spec_own = spec.model_dump(include={"momentum", "weight_decay", "l1"})
     return {**spec_own, "beta2": beta2(spec, facts), **facts.hyper}

@@ -18,11 +18,12 @@ from rich.table import Table
 from rich.text import Text
 
 from paceline.report.tables import event_line
-from paceline.report.words import many, number, percent, short
+from paceline.report.words import duration, many, number, percent, short
 from paceline.types import Event, Progress, Score, record
 
 REFRESH = 8  # times a second
-WIDE = 100  # columns from which there is room for everything
+WIDE = 100  # columns from which there is room for numbers in full
+ROOMY = 118  # and for how long is left
 WINDOW = 2.0  # seconds over which a rate is taken
 
 
@@ -47,6 +48,14 @@ class Line:
             return None
         (start, before), (end, after) = self.seen[0], self.seen[-1]
         return (after - before) / (end - start) if end > start and after > before else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds to go, at that rate."""
+        at, rate = self.progress, self.rate
+        if not at.steps or not at.step or not rate:
+            return None
+        return max(0, at.steps - at.step) * at.samples / at.step / rate
 
 
 Told = ParamSpec("Told")
@@ -144,10 +153,15 @@ class Live:
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="cyan", no_wrap=True)
         grid.add_column(width=30 if wide else 12)
-        for least in (0, 18, 11, 7):  # so that columns stand still while numbers grow
+        roomy = self.console.width >= ROOMY
+        for least in (
+            (0, 18, 11, 7, 11) if roomy else (0, 18, 11, 7)
+        ):  # so that columns stand still while numbers grow
             grid.add_column(justify="right", no_wrap=True, min_width=least)
         for role in sorted(self.lines, key=lambda name: (name.rpartition("-")[0], len(name), name)):
-            grid.add_row(role, *_cells(self.lines[role], wide))
+            left = self.lines[role].left
+            ending = [f"{duration(left)} left" if left else ""] if roomy else []
+            grid.add_row(role, *_cells(self.lines[role], wide), *ending)
         return grid
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from paceline.data.catalog import with_features
 from paceline.diagnose.scaling import Ratio, efficiency, speedup
 from paceline.report.faults import faults_table
 from paceline.report.layout import (
@@ -34,7 +35,7 @@ from paceline.report.words import (
     times,
 )
 from paceline.store.listing import RunEntry
-from paceline.tasks.catalog import BUILT_IN, DEFAULT_DATA
+from paceline.tasks.catalog import BUILT_IN, data_of
 from paceline.types import PHASES
 
 __all__ = [
@@ -64,7 +65,9 @@ def header(summary: Summary) -> Text:
     """
     spec = summary["spec"]
     what = _task(spec["task"])
-    data = spec.get("data") or (DEFAULT_DATA if spec["task"] in BUILT_IN else None)
+    data = spec.get("data")
+    if spec["task"] in BUILT_IN:
+        data = with_features(data or data_of(spec["task"]), spec.get("features"))
     if data:
         what += f" on {data}"
     facts = [spec["strategy"], many(spec["workers"], "worker")]
@@ -101,12 +104,17 @@ def _task(name: str | None) -> str:
 def headline(summary: Summary) -> Text:
     """`41,230 samples/s (40,900 – 41,600), warm-up 120 steps dropped; accuracy 92.31 %; 7.4 s`"""
     throughput, seconds = summary["throughput"], summary["seconds"]
-    accuracy = summary["quality"].get("accuracy")
+    quality = summary["quality"]
+    accuracy = quality.get("accuracy")
     told = rate(throughput)
     if throughput.get("warmup_steps"):
         told += f", warm-up {many(throughput['warmup_steps'], 'step')} dropped"
     if accuracy is not None:
         told += f"; accuracy {percent(accuracy)} %"
+    if quality.get("auc") is not None:  # of two classes, where one may be rare
+        told += f", log loss {quality['loss']:.4f}, AUC {quality['auc']:.4f}"
+        if quality.get("calibration") is not None:
+            told += f", calibration {quality['calibration']:.3f}"
     if seconds.get("to_target") is not None:
         told += f"; target reached after {duration(seconds['to_target'])}"
     told += f"; {duration(seconds.get('total'))}"

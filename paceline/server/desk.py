@@ -28,9 +28,12 @@ from paceline.transport.memory import FLOAT_BYTES, raw
 
 if TYPE_CHECKING:
     from paceline.server.connection import Connection
+    from paceline.server.rowstore import RowStore
 
 
 SPARE = 1 << 20  # bytes
+ABOUT_ROWS = (Kind.ROWS, Kind.FETCH, Kind.FILL, Kind.USED)
+LEFT, ASKED, NOWHERE = "left", "asked", "nowhere"  # what is received of rows
 
 
 class Decoder(Protocol):
@@ -66,10 +69,12 @@ class Desk:
         lease: float = 0.0,
         room: int = 0,
         spans: Sequence[slice] | None = None,
+        tables: RowStore | None = None,
     ) -> None:
         """`kept` is what a former server left, or where this one's successor will look. With `tell`
         a standby may follow, and the supervisor is told how far it is. There may come more than
-        these workers, up to `room`. The blocks are `spans`, or of `block` floats each."""
+        these workers, up to `room`. The blocks are `spans`, or of `block` floats each. `tables` is
+        its part of sparse tables, which change with the first block."""
         room = max(room, workers)
         self._room = room
         spans = blocks(size, block) if spans is None else spans
@@ -95,10 +100,15 @@ class Desk:
             states = kept.state[:, :, span] if kept is not None and kept.state.shape[1] else None
             table = Table(params[:, span], rows, rule(span.stop - span.start), states=states)
             marks = Marks(kept.words, index, len(spans), 0, room) if kept is not None else None
-            self.windows.append(Window(index, table, own, tally, damp, marks, self._follower, room))
+            also = tables if not index else None
+            self.windows.append(
+                Window(index, table, own, tally, damp, marks, self._follower, room, also)
+            )
             self._rows.append(rows)
             self._inbox.append([])
         self._params = params
+        self._tables = tables
+        self._asking: dict[int, Connection] = {}  # who asks for rows
         self._lives: list[int] = []  # how often each worker was started again
         self._lost: list[bool] = []  # and has not come since
         self._seat(workers)
@@ -143,6 +153,8 @@ class Desk:
         """Where this frame's payload goes."""
         if frame.sender >= len(self._lives):
             raise WireError(f"a frame names worker {frame.sender}, which this run does not have.")
+        if frame.kind in ABOUT_ROWS:
+            return self._rows_target(connection, frame)
         if frame.block >= len(self.windows):
             raise WireError(f"a frame names block {frame.block}, which this server does not have.")
         of_standby = frame.kind in (Kind.FOLLOW, Kind.ACK)
@@ -162,6 +174,52 @@ class Desk:
         if frame.kind == Kind.INIT:
             return raw(self._rows[frame.block][frame.sender])
         return self._inbox[frame.block][frame.sender][: frame.length]
+
+    def _rows_target(self, connection: Connection, frame: Frame) -> memoryview | None:
+        """The same of a frame about rows of tables."""
+        store = self._store()
+        self._lines.admit(connection, frame.sender)
+        if frame.length > store.most(frame.block):
+            raise WireError(f"a frame of kind {frame.kind} has {frame.length} bytes of payload.")
+        what = LEFT
+        if frame.kind in (Kind.FETCH, Kind.USED):
+            what, holder = ASKED, self._asking.setdefault(frame.sender, connection)
+            if holder.closed:
+                self._asking[frame.sender] = connection
+            elif holder is not connection:
+                raise WireError(f"worker {frame.sender} asks on another connection.")
+        else:
+            self._lines.claim(connection, frame.sender)
+            known = self.windows[0].ready if frame.kind == Kind.FILL else self._known(frame)
+            what = NOWHERE if known else LEFT
+        if not frame.length:
+            return None
+        return store.inbox(frame.sender, frame.block, what)[: frame.length]
+
+    def _store(self) -> RowStore:
+        if self._tables is None:
+            raise WireError("this run has no sparse tables.")
+        return self._tables
+
+    def _known(self, frame: Frame) -> bool:
+        """Whether the push that rows belong to has come before."""
+        return self.windows[0].known(frame)
+
+    def _about_rows(self, connection: Connection, frame: Frame) -> None:
+        store, worker, table = self._store(), frame.sender, frame.block
+        if frame.kind == Kind.FETCH:
+            payload = store.fetch(worker, table, frame.begin, frame.end, frame.length)
+            answer = Frame(Kind.ROWS, worker, block=table, length=len(payload))
+            connection.send(answer, payload, steady=True)
+        elif frame.kind == Kind.USED:
+            (count, ids, payload), after = store.used(table, frame.begin)
+            answer = Frame(Kind.ROWS, worker, after, block=table, length=len(payload))
+            connection.send(answer._replace(begin=count, end=ids), payload, steady=True)
+        elif frame.kind == Kind.FILL:
+            if not self.windows[0].ready:
+                store.fill(worker, table, frame.begin, frame.length)
+        elif not self._known(frame):
+            store.leave(worker, frame.sequence, table, frame.begin, frame.end, frame.length)
 
     def _fits(self, length: int, count: int, coded: bool) -> bool:
         if coded and self._codec is not None:
@@ -186,6 +244,8 @@ class Desk:
                     data = self._coded[frame.sender][: frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
                 window.push(connection, frame)
+            case Kind.ROWS | Kind.FETCH | Kind.FILL | Kind.USED:
+                self._about_rows(connection, frame)
             case Kind.LEAVE:
                 self.leave(frame.sender)
             case Kind.FOLLOW if self._follower is not None:
@@ -261,6 +321,8 @@ class Desk:
         self._lives[worker], self._lost[worker] = life + 1, True
         self._missed.discard(worker)
         self._lines.drop(worker)
+        if (asking := self._asking.pop(worker, None)) is not None:
+            asking.close()
         self.leave(worker)
 
     def missing(self, now: float) -> list[int]:

@@ -13,6 +13,11 @@ With gradient g, rate η, decay λ, step t counted from 1:
     adam       m ← β₁m + (1−β₁)(g + λp);  v ← β₂v + (1−β₂)(g + λp)²
                p ← p − η/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + ε)
     adamw      p ← p (1 − ηλ), then adam with λ = 0
+    ftrl       z ← z + g − (√(n + g²) − √n) p / η;  n ← n + g²
+               p ← 0 where |z| ≤ λ₁, else (sgn(z) λ₁ − z) / ((β + √n) / η + λ)
+
+The last is McMahan et al. (2013), and forgets what the parameters were at first: it is for models
+that begin at zero.
 """
 
 from __future__ import annotations
@@ -31,6 +36,9 @@ if TYPE_CHECKING:
 Part = tuple[Tensor, Tensor, Tensor, slice]  # new, old, gradient, and where they lie in the range
 
 
+TINY = 1e-30  # of a rate
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hyper:
     """What a rule needs besides the rate, which comes with every gradient."""
@@ -40,6 +48,8 @@ class Hyper:
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 0.0  # 0 takes the rule's own
+    l1: float = 0.0
+    beta: float = 1.0  # of ftrl
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Hyper:
@@ -158,6 +168,22 @@ class AdamW(Adam):
         direction = self._direction(old, grad, at, t)
         torch.mul(old, 1 - lr * self.hyper.weight_decay, out=new)
         new.add_(direction, alpha=-lr)
+
+
+class Ftrl(Rule):
+    states = 2
+
+    def step(self, new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:
+        h, (z, n) = self.hyper, (row[at] for row in self.state)
+        if not lr > TINY:  # a rate of nothing changes nothing
+            new.copy_(old)
+            return
+        more = torch.addcmul(n, grad, grad)
+        root = more.sqrt()
+        z.add_(grad).addcmul_(root - n.sqrt(), old, value=-1 / lr)
+        n.copy_(more)
+        beyond = (z.abs() - h.l1).clamp_(min=0).copysign_(z).neg_()
+        torch.div(beyond, root.add_(h.beta).div_(lr).add_(h.weight_decay), out=new)
 
 
 def chunks(start: int, stop: int, longest: int | None = None) -> list[slice]:

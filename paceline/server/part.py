@@ -37,6 +37,8 @@ class Copying:
         self._versions = np.zeros(len(windows), np.int64)
         self._pushes = np.zeros((len(windows), workers), np.int64)
         self._shares = np.zeros((len(windows), workers, 2), np.int64)
+        self._rows: Arrays = {}
+        self.failed = ""  # why it will never be whole
         for window in windows:
             window.wish(self._copy)
 
@@ -45,6 +47,11 @@ class Copying:
         params, state = window.table.held
         self._params[span].copy_(params)
         self._state[:, span].copy_(state)
+        if window.tables is not None:
+            try:
+                self._rows = window.tables.keep()
+            except MemoryError as wrong:
+                self.failed = f"no copy could be made: {wrong}"
         self._versions[index] = window.table.version
         self._pushes[index] = [window.known_of(worker) for worker in everyone]
         self._shares[index] = [window.gate.share(worker) for worker in everyone]
@@ -82,6 +89,7 @@ class Copying:
             "versions": self._versions,
             "pushes": self._pushes,
             "shares": self._shares,
+            **self._rows,
         }
 
 
@@ -93,6 +101,8 @@ def restore(windows: Sequence[Window], kept: Mapping[str, npt.NDArray[Any]]) -> 
             f"the checkpoint has {kept['parameters'].size:,} parameters of this server's and the "
             f"model {size:,}: the task has changed since."
         )
+    if (tables := windows[0].tables) is not None:  # before anything stands
+        tables.restore(kept)
     params, state = torch.from_numpy(kept["parameters"]), torch.from_numpy(kept["state"])
     begin = 0
     for window, version, pushes, shares in zip(

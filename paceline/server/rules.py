@@ -10,6 +10,7 @@ from paceline.server.elementwise import (
     Adagrad,
     Adam,
     AdamW,
+    Ftrl,
     Hyper,
     Momentum,
     Nesterov,
@@ -28,6 +29,7 @@ _ELEMENTWISE: dict[str, type[Rule]] = {
     "adagrad": Adagrad,
     "adam": Adam,
     "adamw": AdamW,
+    "ftrl": Ftrl,
 }
 _LAYERWISE: dict[str, type[Layerwise]] = {"lars": Lars, "lamb": Lamb}
 _KINDS = _ELEMENTWISE | _LAYERWISE

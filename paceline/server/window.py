@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from paceline.server.connection import Connection
+    from paceline.server.rowstore import RowStore
     from paceline.server.tally import Tally
 
 MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and nobody means it
@@ -51,8 +52,10 @@ class Window:
         marks: Marks | None = None,
         follower: Follower | None = None,
         room: int = 0,
+        rows: RowStore | None = None,
     ) -> None:
-        """A follower is told of as many workers as there is `room` for."""
+        """A follower is told of as many workers as there is `room` for. With `rows`, what workers
+        have left of tables is applied with their pushes of this block."""
         self.index = index
         self.table = table
         self.gate = gate
@@ -60,6 +63,7 @@ class Window:
         self._damp = damp
         self._marks = marks
         self._follower = follower
+        self.tables = rows
         self._rows: list[memoryview] = []  # where the workers' gradients lie
         self._room = room
         self._params = [raw(table.slot(place)) for place in range(table.places)]
@@ -155,6 +159,8 @@ class Window:
             raise WireError(f"a gradient has weight {frame.weight:g} and rate {frame.lr:g}.")
         if not 0 <= frame.seconds <= MOST:
             raise WireError(f"a gradient took {frame.seconds:g} seconds.")
+        if self.tables is not None and frame.weight > 0 and not self.known(frame):
+            self.tables.check(frame.sender, frame.sequence)
         if frame.sequence > LAST:
             raise WireError(f"a gradient has the number {frame.sequence}, which nobody counts to.")
         waiting = self._waiting.get(frame.sender)
@@ -205,10 +211,15 @@ class Window:
             if self._follower is not None and self._follower.follows(self.index):
                 grads = self.table.pool(grads)
                 self._pass_on(self._follower, version + 1, lr, grads)
+            found = self.tables.begin(grads, self.index) if self.tables is not None else ()
             self.table.apply(grads, lr, into)
+            if self.tables is not None:
+                self.tables.apply(found, lr, version + 1)
             if self._marks is not None:
                 pushes = {w: d.sequence for w, d in self._done.items()}
                 self._marks.stand(version + 1, pushes, self.gate.share)
+            if self.tables is not None:
+                self.tables.done()
             self._agree(decision)
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.drop:

@@ -9,9 +9,9 @@ from paceline.data.catalog import data_fault
 from paceline.errors import unknown
 from paceline.exchange.catalog import STRATEGIES
 from paceline.exchange.codecs.catalog import codec_fault
-from paceline.server.catalog import LAYERWISE, RULES
+from paceline.server.catalog import LAYERWISE, RULES, STEADY
 from paceline.spec.inject import inject_faults, role_faults
-from paceline.tasks.catalog import task_fault
+from paceline.tasks.catalog import BUILT_IN, FEATURED, task_fault
 
 if TYPE_CHECKING:
     from paceline.spec.runspec import RunSpec
@@ -103,6 +103,29 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         and (kind.samples != "slices" or spec.transport == "tcp"),
         f"--servers {spec.servers}: rule '{spec.optimizer}' needs the norms of whole layers, which "
         "several servers have only with --strategy ps-sync --transport shm; use --servers 1.",
+    )
+    check(
+        "features task",
+        spec.features is not None and spec.task in BUILT_IN and spec.task not in FEATURED,
+        f"--features {spec.features}: task '{spec.task}' has no such choice; "
+        f"{', '.join(FEATURED)} has.",
+    )
+    check(
+        "optimizer decay",
+        spec.optimizer in STEADY and spec.decay not in ("auto", "none"),
+        f"--decay {spec.decay}: rule '{spec.optimizer}' needs one rate throughout, which falls for "
+        "each parameter by itself; use --decay none.",
+    )
+    check(
+        "optimizer warmup",
+        spec.optimizer in STEADY and (spec.warmup or 0) > 0,
+        f"--warmup {spec.warmup}: rule '{spec.optimizer}' needs one rate throughout; "
+        "use --warmup 0.",
+    )
+    check(
+        "l1 optimizer",
+        spec.l1 > 0 and spec.optimizer not in (None, "ftrl"),
+        f"--l1 {spec.l1:g}: rule '{spec.optimizer}' has no such penalty; use --optimizer ftrl.",
     )
     backed = spec.backup > 0 and "backup" in kind.options
     check(

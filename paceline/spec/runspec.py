@@ -26,6 +26,9 @@ class RunSpec(BaseModel):
     )
     data: str | None = Field(None, description="data set; the task's own where not given")
     data_dir: str | None = Field(None, description="folder with the data set's files")
+    features: int | None = Field(
+        None, ge=1, le=2**31, description="sparse-logreg: how many features there may be"
+    )
     strategy: str = Field(
         "single", description="how gradients become parameters; ps-sync where workers are several"
     )
@@ -48,6 +51,7 @@ class RunSpec(BaseModel):
         None, ge=0, lt=1, description="local-sgd: Nesterov momentum of the outer step"
     )
     damp_stale: bool = Field(False, description="divide a gradient's rate by its staleness")
+    dense: bool = Field(False, description="exchange sparse tables whole, not the rows in use")
     batch: int | None = Field(None, ge=1, description="samples per step and worker")
     accumulate: int = Field(1, ge=1, description="batches a worker adds up for one step")
     epochs: int | None = Field(None, ge=1, description="passes over the data")
@@ -65,6 +69,7 @@ class RunSpec(BaseModel):
     optimizer: str | None = Field(None, description="update rule")
     momentum: float = Field(0.9, ge=0, lt=1, description="for momentum, nesterov and lars")
     weight_decay: float = Field(0.0, ge=0, allow_inf_nan=False, description="L2 penalty")
+    l1: float = Field(0.0, ge=0, allow_inf_nan=False, description="for ftrl: L1 penalty")
     seed: int = Field(
         0, ge=0, lt=2**32, description="decides initial parameters and order of samples"
     )

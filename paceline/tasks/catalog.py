@@ -8,13 +8,21 @@ from pathlib import Path
 from paceline.errors import unknown
 
 DEFAULT_DATA = "mnist"  # what the built-in tasks train on unless told otherwise
+DATA = {"sparse-logreg": "clicks"}  # and what others do
+FEATURED = ("sparse-logreg",)  # those whose number of features is to be chosen
 BY_VALUE = "<python>"  # stands for the module of a task that exists only in a Python session
 
 BUILT_IN: dict[str, str] = {
     "softmax": "paceline.tasks.softmax:Softmax",
     "lenet": "paceline.tasks.lenet:LeNet",
     "mlp": "paceline.tasks.mlp:MLP",
+    "sparse-logreg": "paceline.tasks.sparse_logreg:SparseLogreg",
 }
+
+
+def data_of(task: str) -> str:
+    """The data set that a built-in task trains on unless told otherwise."""
+    return DATA.get(task, DEFAULT_DATA)
 
 
 def task_fault(name: str) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+from paceline.data.catalog import with_features
 from paceline.errors import PacelineError, TaskError, unknown
 from paceline.spec import RunSpec
 from paceline.tasks.base import Task
@@ -26,12 +27,22 @@ def load_task(spec: RunSpec) -> Task:
     kind = _task_class(spec.task, module, name)
     with _blaming(spec.task):
         task = kind()
-        task.seed = spec.seed
-        if spec.data is not None:
-            task.data_name = spec.data
-        if spec.data_dir is not None:
-            task.data_dir = spec.data_dir
+        told(task, spec)
     return task
+
+
+def told(task: Task, spec: RunSpec) -> None:
+    """Tell a task what the spec says of data and seed."""
+    task.seed = spec.seed
+    if spec.data is not None:
+        task.data_name = spec.data
+    if spec.data_dir is not None:
+        task.data_dir = spec.data_dir
+    if spec.features is not None:
+        if not hasattr(task, "features"):
+            raise TaskError(f"--features: task '{spec.task}' has no such choice; leave it out.")
+        task.features = spec.features
+        task.data_name = with_features(task.data_name, spec.features)
 
 
 def _import(task: str, where: str) -> ModuleType:

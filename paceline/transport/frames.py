@@ -10,6 +10,11 @@ goes in blocks, a frame each, so that one is applied while the next is on its wa
       │ PUSH   a block of a gradient              named (sender, sequence): applied once,
       │ ◄──────────────────── STATE │             answered always, when the gate lets it,
       │ ◄───────────────────── LATE │             or at once if its round was closed without it
+      │ ROWS   some rows of a table's gradient    before the PUSH of the same name they belong to
+      │ FETCH  numbers of rows ───► │             on a connection of its own
+      │ USED   all from one on ───► │             that are not zero, some at a time
+      │ ◄───────────────────── ROWS │             what they are now
+      │ FILL   first values of rows │             worker-0 only, before INIT
       │ LEAVE  no more pushes       │             the gate stops counting on this worker
       │ ◄──────────────────── FAULT │             a sentence; the connection is closed
 
@@ -29,7 +34,7 @@ from typing import NamedTuple
 from paceline.errors import WireError
 
 MAGIC = b"PL"
-PROTOCOL = 7
+PROTOCOL = 8
 MAX_PAYLOAD = 1 << 40
 MAX_FAULT = 4096
 STOP, KEEP, LEAVE = 1, 2, 4  # what a worker was asked: to end, for a checkpoint, to go
@@ -47,6 +52,10 @@ class Kind(IntEnum):
     BASE = 9
     APPLY = 10
     ACK = 11
+    ROWS = 12
+    FETCH = 13
+    FILL = 14
+    USED = 15
 
 
 class Frame(NamedTuple):
@@ -58,7 +67,9 @@ class Frame(NamedTuple):
     and in an answer the one that the slowest is in. A push's `seconds` are those its gradient took.
     In a FOLLOW `sequence` is how often the standby was started again. An APPLY makes `version` of
     the one before it, at rate `lr`; without `weight` there is no gradient in it. A push says what
-    its worker was `asked`, an answer what all of them do after this round.
+    its worker was `asked`, an answer what all of them do after this round. Of what is about rows
+    `block` is the table, `begin` how many rows, and `end` how many bytes say which; of FILL and
+    USED `begin` is the first row. In the answer to USED `sequence` is where to go on, if not 0.
     """
 
     kind: int

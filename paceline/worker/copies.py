@@ -14,7 +14,7 @@ class Copies:
     """`kept` says whether memory stays; between two checkpoints it is free otherwise."""
 
     def __init__(self, kept: bool = False) -> None:
-        self._kept = kept
+        self.kept = kept
         self._before: dict[str, Tensor] = {}
         self._now: dict[str, Tensor] = {}
 
@@ -27,6 +27,6 @@ class Copies:
         place = self._before.pop(name, None)
         if place is None or place.shape != tensor.shape:
             place = torch.empty(tensor.shape, dtype=tensor.dtype)
-        if self._kept:
+        if self.kept:
             self._now[name] = place
         return place.copy_(tensor.detach())

@@ -15,7 +15,7 @@ from paceline.types import Progress, record
 from paceline.worker.device import pick_device
 from paceline.worker.saving import read_snapshot
 from paceline.worker.scoring import Scorer
-from paceline.worker.task import task_for
+from paceline.worker.task import model_for, task_for
 
 REST = 0.2  # seconds between scorings, so that a small model is not copied all the time
 PATIENCE = 24 * 3600.0
@@ -28,7 +28,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
     torch.manual_seed(spec.seed)
     device = pick_device(spec.device, 0)
     test = task.data().test  # in the worker's order, data then model: both may draw on the seed
-    replica = Replica(task.model().to(device))
+    replica = Replica(model_for(task, spec).to(device))
     control.send("ready", device=str(device))
     scorer = Scorer(task, replica.model, test, control, clock)
     scored = -1

@@ -6,6 +6,7 @@ buffers, the random generators, and how far the worker is, which decides samples
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,18 @@ class Keeper:
     ) -> None:
         """A checkpoint each so many seconds."""
         self._writer = PartWriter(control)
-        self._copies = Copies(kept=every < OFTEN)
+        self._copies = Copies(kept=0 < every < OFTEN)
         self._replica = replica
         self._exchange = exchange
+
+    def prepare(self, among: Among) -> None:
+        """Before the first step: make the first checkpoint as cheap as later ones.
+
+        Memory that nobody has touched yet makes a copy ten times as slow, in the midst of training.
+        """
+        if self._copies.kept:
+            with contextlib.suppress(MemoryError, RuntimeError):  # the checkpoint will tell of it
+                self._exchange.keep(among, self._copies)
 
     def keep(self, asked: Message, position: Position) -> None:
         """Keep what is now, between two steps."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
 from paceline.exchange.base import Post
 from paceline.exchange.layout import in_a_group, layout
+from paceline.exchange.replica import Replica
+from paceline.exchange.stripes import table_layout
+from paceline.server.catalog import STATES
 from paceline.server.rules import Hyper
 from paceline.server.shards import Cut
+from paceline.server.striping import Size
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control
@@ -90,12 +95,13 @@ def post_from(
     spec: RunSpec,
     index: int,
     fds: dict[str, int],
-    size: int,
+    replica: Replica,
     control: Control,
     apply: Callable[[], None] | None = None,
     life: int = 0,
 ) -> Post:
     """This worker's post, with the shared memory mapped where there is some."""
+    size, tables = replica.size, [table.size for table in replica.tables]
     servers = Servers(roster, control)
     crew = tuple(roster["crew"])
     need = layout(spec, size, len(servers.held()), 0, roster["room"])
@@ -108,7 +114,7 @@ def post_from(
     def rows(name: str, count: int) -> Tensor | None:
         return memory.floats(fds[name], (count, size)) if shared and count else None
 
-    return Post(
+    post = Post(
         index=index,
         workers=max(spec.workers, crew[-1] + 1),
         room=roster["room"],
@@ -141,4 +147,26 @@ def post_from(
         apply=apply,
         groups=Meeting(spec, control) if in_a_group(spec) else None,
         regroups=apply is None,
+    )
+    return with_tables(post, spec, fds, tables) if shared and tables else post
+
+
+def with_tables(post: Post, spec: RunSpec, fds: dict[str, int], sizes: Sequence[Size]) -> Post:
+    """The same with the shared memory of sparse tables."""
+    states, room = STATES[spec.optimizer or "sgd"], post.room
+    need = table_layout(spec, sizes, room)
+    held = [size.held(states) for size in sizes]
+    post = replace(post, tables=memory.stretches(fds["tables"], held))
+    if not need.board:
+        return post
+    pushes: tuple[Tensor, ...] = ()
+    if need.pushed:
+        parts = memory.stretches(fds["table-pushes"], [room * size.pushed for size in sizes])
+        pushes = tuple(part.floats.view(room, -1) for part in parts)
+    notes = memory.stretches(fds["table-journal"], [size.journal(states) for size in sizes])
+    return replace(
+        post,
+        table_journals=tuple(note.floats for note in notes),
+        table_pushes=pushes,
+        table_board=fds["table-board"],
     )

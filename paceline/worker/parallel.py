@@ -87,6 +87,11 @@ class OwnLoop:
         self._optimizer = optimizer
         self._own_step = optimizer.step
         self.replica = Replica(model)
+        if self.replica.tables and not spec.kind.alone:
+            raise TaskError(
+                f"'{self.replica.tables[0].name}' is a sparse table, and a loop of one's own has "
+                "none: train the model as a Task, or make the layer with sparse=False."
+            )
         give_back()
         rule, hyper = ("sgd", {}) if spec.kind.own_rule else rule_of(optimizer)
         facts = Facts(
@@ -104,7 +109,7 @@ class OwnLoop:
         roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
         self._spec = spec = RunSpec(**roster["spec"])
         post = post_from(
-            *(roster, spec, self._index, scene.fds, self.replica.size, scene.control),
+            *(roster, spec, self._index, scene.fds, self.replica, scene.control),
             apply=self._apply_own,
         )
         self.exchange: Exchange = make_exchange(spec, post)

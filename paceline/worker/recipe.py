@@ -26,11 +26,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from paceline.server.catalog import STEADY
 from paceline.spec import RunSpec
 from paceline.types import Facts
 
 # Rules that divide by the gradient's size. The others take it as it is.
-ROOTED = frozenset({"adagrad", "adam", "adamw", "lamb"})
+ROOTED = frozenset({"adagrad", "adam", "adamw", "ftrl", "lamb"})
 WARMUP = 0.1  # of the run, where the rate is scaled up
 DECAY: Literal["linear"] = "linear"  # where nothing else is said
 BETA1, BETA2 = 0.9, 0.999  # what Adam and its kin remember, by default
@@ -82,15 +83,16 @@ def settle(spec: RunSpec, facts: Facts, *, given: bool) -> RunSpec:
     The task's own grows with the update, and does not shrink unless that is asked for by name.
     """
     scale, decay = spec.scale_lr, spec.decay
+    steady = spec.optimizer in STEADY
     if decay == "auto":
-        decay = "none" if given and scale == "auto" else DECAY
+        decay = "none" if steady or (given and scale == "auto") else DECAY
     if scale == "auto":
         # Below the task's own batch the task's own rate did better than a smaller one.
         scaled = not given and _update(spec, facts) > facts.batch
         scale = "none" if not scaled else "sqrt" if spec.optimizer in ROOTED else "linear"
     spec = spec.with_(scale_lr=scale, decay=decay)
     if spec.warmup is None:
-        rises = _peak(spec, facts) > (spec.lr or facts.lr)
+        rises = not steady and _peak(spec, facts) > (spec.lr or facts.lr)
         spec = spec.with_(warmup=WARMUP * _total(spec, facts) / facts.samples if rises else 0.0)
     return spec
 

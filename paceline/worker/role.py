@@ -14,12 +14,13 @@ from typing import Any
 
 import torch
 
-from paceline.data.sampler import Lot, Order, leased, rounds, slices
+from paceline.data.base import Samples
+from paceline.data.sampler import Lot, leased, order, rounds, slices
 from paceline.exchange.base import Among, Exchange, Post
 from paceline.exchange.layout import in_a_group
 from paceline.exchange.make import make_exchange
 from paceline.exchange.replica import Replica
-from paceline.kernels.load import Kernels, worthwhile
+from paceline.kernels.load import worthwhile
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
@@ -39,7 +40,7 @@ from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 from paceline.worker.saving import save_parameters, write_snapshot
 from paceline.worker.scoring import WorkerScorer, to_device
-from paceline.worker.task import task_for
+from paceline.worker.task import model_for, task_for
 
 ROSTER_SECONDS = 120.0
 FUSED = ("AVX2", "AVX512")  # what torch uses of a processor that multiplies and adds in one
@@ -56,27 +57,20 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     torch.manual_seed(spec.seed)
     device = pick_device(spec.device, index)
     data = task.data()
-    replica = Replica(task.model().to(device))
+    replica = Replica(model_for(task, spec).to(device))
     give_back()
-    facts = Facts(
-        parameters=replica.size,
-        layers=replica.layers,
-        samples=len(data.train),
-        batch=task.batch,
-        epochs=task.epochs,
-        lr=task.lr,
-        optimizer=task.optimizer,
-        data=task.data_name if type(task).data is Task.data else "",
-    )
+    facts = _facts(task, replica, len(data.train))
     control.send("ready", device=str(device), facts=record(facts))
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
-    post = post_from(roster, spec, index, fds, replica.size, control, life=life)
     steps = _steps(spec, len(data.train))
-    exchange = make_exchange(spec, replace(post, kernels=_kernels(replica, steps)))
+    post = post_from(roster, spec, index, fds, replica, control, life=life)
+    exchange = make_exchange(spec, _with_loops(post, replica, steps), len(replica.tables))
     position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
     keeper = Keeper(control, replica, exchange, spec.checkpoint_every)
+    if not life and index in post.crew:  # others wait for whoever comes later
+        keeper.prepare(Among(post.crew.index(index), len(post.crew)))
     scorer = WorkerScorer(task, replica.model, data.test, control, clock)
     scorer.set_post(spec, roster["leads"])
     if life:
@@ -104,12 +98,12 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             notice=notice,
             on_lead=scorer.lead,
         )
-        lots = _lots(spec, post, len(data.train), control, exchange)
+        lots = _lots(spec, post, data.train, control, exchange)
         place = partial(to_device, device=device)
         with contextlib.closing(Batches(data.train, lots, place)) as batches:
-            recipe, most = Recipe.of(spec, facts), spec.batch or task.batch
+            recipe = Recipe.of(spec, facts)
             # A fast worker's share is larger; in parts it would be slower again.
-            most *= 1 + spec.balance
+            most = (spec.batch or task.batch) * (1 + spec.balance)
             if not exchange.over:
                 train(task, replica, batches, exchange, recipe, most, reporter)
         reporter.tell()
@@ -120,28 +114,49 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         return
     scorer.at_end(reporter.taken, reporter.epoch, *among)
     if among.first:
-        save_parameters(folder / "final.pt", replica.model)
+        _save(exchange, replica, folder)
     keeper.close()
     done(exchange, reporter, control)
     stand_by(spec, exchange, control)
 
 
+def _save(exchange: Exchange, replica: Replica, folder: Path) -> None:
+    exchange.complete()
+    save_parameters(folder / "final.pt", replica)
+
+
+def _facts(task: Task, replica: Replica, samples: int) -> Facts:
+    return Facts(
+        parameters=replica.size,
+        layers=replica.layers,
+        tables=tuple(table.size for table in replica.tables),
+        samples=samples,
+        batch=task.batch,
+        epochs=task.epochs,
+        lr=task.lr,
+        optimizer=task.optimizer,
+        data=task.data_name if type(task).data is Task.data else "",
+    )
+
+
 def _lots(
-    spec: RunSpec, post: Post, samples: int, control: Control, exchange: Exchange
+    spec: RunSpec, post: Post, samples: Samples, control: Control, exchange: Exchange
 ) -> Iterator[Lot]:
-    order, step = Order(samples, spec.seed), spec.step_samples
+    dealt, step = order(samples, spec.seed), spec.step_samples
     if spec.kind.samples == "leases":
-        return leased(order, step, leases(control, lambda: exchange.taken))
+        return leased(dealt, step, leases(control, lambda: exchange.taken))
     how_many = spec.workers, spec.epochs, spec.steps
-    lots = slices(order, step, post.index, *how_many, post.crew)
+    lots = slices(dealt, step, post.index, *how_many, post.crew)
     lots.go_on(exchange.round, exchange.share)
     return lots
 
 
-def _kernels(replica: Replica, steps: int) -> Kernels | None:
-    """Compiled loops, where they are worth it and torch rounds as they do, once."""
+def _with_loops(post: Post, replica: Replica, steps: int) -> Post:
+    """With compiled loops, where they are worth it and torch rounds as they do, once."""
     fused = torch.backends.cpu.get_cpu_capability() in FUSED
-    return worthwhile(replica.size, steps) if replica.device.type == "cpu" and fused else None
+    if replica.device.type != "cpu" or not fused:
+        return post
+    return replace(post, kernels=worthwhile(replica.size, steps))
 
 
 def _start(

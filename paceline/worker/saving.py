@@ -14,12 +14,18 @@ from paceline.store.faults import cannot_write
 from paceline.transport import memory
 
 
-def save_parameters(path: Path, model: torch.nn.Module) -> None:
+def save_parameters(path: Path, replica: Replica) -> None:
     """The model's state, loadable with `torch.load(path, weights_only=True)`.
 
-    Cloned first: a view would drag the whole flat buffer into the file.
+    Cloned first: a view would drag the whole flat buffer into the file. Of a very large table the
+    rows in use are saved, as a sparse tensor.
     """
-    state = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+    there = [table for table in replica.tables if table.view is not None]
+    large = {t.name: t for t in there if t.parameter.numel() > memory.LARGE}
+    state = {
+        name: large[name].rows_in_use() if name in large else value.detach().cpu().clone()
+        for name, value in replica.model.state_dict().items()
+    }
     try:
         with replacing(path) as file:
             torch.save(state, file)

@@ -93,10 +93,10 @@ def in_step(spec: RunSpec) -> bool:
 
 def score(
     task: Task, model: nn.Module, samples: Samples, start: int, stop: int
-) -> tuple[dict[str, float], int]:
+) -> tuple[dict[str, float | list[float]], int]:
     """Each metric summed over these samples, and how many that was."""
     device = next(model.parameters()).device
-    sums: dict[str, float] = {}
+    sums: dict[str, Any] = {}
     training = model.training
     model.eval()
     with torch.inference_mode():
@@ -104,9 +104,21 @@ def score(
             rows = np.arange(begin, min(begin + BATCH, stop))
             batch = to_device(samples.batch(rows), device)
             for name, value in task.metrics(model, batch).items():
-                sums[name] = sums.get(name, 0.0) + float(value) * len(rows)
+                sums[name] = sums.get(name, 0.0) + _exact(value) * len(rows)
     model.train(training)
-    return sums, stop - start
+    return {name: _plain(value) for name, value in sums.items()}, stop - start
+
+
+def _exact(value: Any) -> Any:
+    """In double precision, as sums over many batches are."""
+    return value.double() if isinstance(value, torch.Tensor) else float(value)
+
+
+def _plain(value: Any) -> float | list[float]:
+    """A number, or where a metric has many, all of them."""
+    if isinstance(value, torch.Tensor) and value.numel() > 1:
+        return value.tolist()
+    return float(value)
 
 
 def to_device(batch: Any, device: torch.device) -> Any:

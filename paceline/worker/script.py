@@ -55,7 +55,7 @@ def script(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             )
         among = part(loop.exchange, loop.reporter, control)
     if among.first:
-        save_parameters(folder / "final.pt", loop.replica.model)
+        save_parameters(folder / "final.pt", loop.replica)
     done(loop.exchange, loop.reporter, control)
 
 

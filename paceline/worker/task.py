@@ -6,7 +6,9 @@ import os
 from typing import cast
 
 import cloudpickle
+from torch import nn
 
+from paceline.exchange.tables import make_dense
 from paceline.spec import RunSpec
 from paceline.tasks.base import Task
 from paceline.tasks.load import load_task
@@ -18,3 +20,11 @@ def task_for(spec: RunSpec, fds: dict[str, int]) -> Task:
         return load_task(spec)
     body = os.pread(fds["task"], os.fstat(fds["task"]).st_size, 0)
     return cast(Task, cloudpickle.loads(body))
+
+
+def model_for(task: Task, spec: RunSpec) -> nn.Module:
+    """A new model, without sparse tables where everything is to be exchanged whole."""
+    model = task.model()
+    if spec.dense:
+        make_dense(model)
+    return model

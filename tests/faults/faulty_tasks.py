@@ -18,7 +18,7 @@ import paceline
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # roles look from where the command was run
 
-from tools.counting import Counting, Middle, Wide  # noqa: F401 - found here by name
+from tools.counting import Counting, Middle, Rows, Wide  # noqa: F401 - found here by name
 
 
 class Plain(paceline.Task):

@@ -53,6 +53,7 @@ def test_a_terminal_shows_a_line_a_role(width: int) -> None:
     for told in ("━", "200/1,200", "samples/s", "loss 0.4351", "92.06 %"):
         assert told in tenth
     assert ("20,000 samples/s" if width == 120 else "20.0 k samples/s") in tenth
+    assert ("10.0 s left" in tenth) == (width == 120)
     assert max(len(line) for line in (server, second, tenth)) <= width
 
 

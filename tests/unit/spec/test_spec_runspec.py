@@ -99,6 +99,14 @@ def test_options_of_other_strategies_are_told_at_once() -> None:
 
 
 FAULTY: list[tuple[dict[str, Any], str]] = [
+    ({"task": "lenet", "features": 100}, "task 'lenet' has no such choice; sparse-logreg has"),
+    ({"task": "sparse-logreg", "features": 2**31 + 1}, "must be at most 2147483648"),
+    ({"optimizer": "adam", "l1": 0.1}, "rule 'adam' has no such penalty; use --optimizer ftrl"),
+    ({"optimizer": "ftrl", "decay": "linear"}, "rule 'ftrl' needs one rate throughout"),
+    ({"optimizer": "ftrl", "warmup": 1.0}, "use --warmup 0"),
+    ({"data": "clicks:many"}, "write clicks:ROWS or clicks:ROWSxFEATURES"),
+    ({"data": "clicks:10x5"}, "200 to 2,147,483,648 features"),
+    ({"data": "shards:here"}, "'shards'"),
     ({"strategy": "ps-asink"}, "did you mean 'ps-async'? Known: allreduce, hogwild"),
     ({"strategy": "single", "workers": 2}, "strategy 'single' has one worker"),
     ({"strategy": "allreduce", "workers": 2, "servers": 1}, "'allreduce' has no servers"),

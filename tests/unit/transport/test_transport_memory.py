@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from pathlib import Path
 
@@ -40,3 +41,34 @@ def test_raw_is_the_tensor_itself() -> None:
     memory.raw(values)[0:4] = memory.raw(torch.ones(1))
     assert values.tolist() == [1.0, 0.0, 0.0]
     assert len(memory.raw(values[1:])) == 8
+
+
+def test_of_a_large_segment_only_what_was_written_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = mmap.PAGESIZE // memory.FLOAT_BYTES
+    monkeypatch.setattr(memory, "LARGE", page)
+    fd = memory.new_segment("test")
+    try:
+        memory.size_segment(fd, 100 * page)
+        head, body = memory.stretches(fd, [10 * page, 90 * page])
+        assert head.used() == body.used() == []
+        body.floats[5 * page + 3] = 1.0
+        body.floats[89 * page] = 1.0
+        assert head.used() == []
+        assert body.used() == [(5 * page, 6 * page), (89 * page, 90 * page)]
+        head.floats[0] = 1.0
+        assert head.used() == [(0, page)]
+        assert body.floats[5 * page + 3] == 1.0
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_memory_of_ones_own_is_zero(monkeypatch: pytest.MonkeyPatch, large: bool) -> None:
+    if large:
+        monkeypatch.setattr(memory, "LARGE", 10)
+    own = memory.own_stretch(100_000)
+    assert (own.fd is not None) == large
+    own.floats[70_000] = 2.0
+    assert any(begin <= 70_000 < end for begin, end in own.used())
+    assert own.floats.sum() == 2.0
+    assert len(memory.own_area(12)) == 12

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from paceline.errors import TaskError
-from paceline.exchange.base import Gradient, Post
+from paceline.exchange.base import Among, Copied, Gradient, Post
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Hyper
@@ -167,5 +167,34 @@ def test_what_a_slow_disk_still_takes_is_not_written_over(
     seal = Seal(bytes=kept["bytes"], digest=kept["digest"])
     _, arrays = read_part(tmp_path / "1.part", seal)
     assert torch.equal(torch.from_numpy(arrays["exchange.parameters"]), before)
+    here.close()
+    there.close()
+
+
+class Noted(Local):
+    """Knows where copies were made."""
+
+    def keep(self, among: Among, copied: Copied) -> dict[str, torch.Tensor]:
+        kept = super().keep(among, copied)
+        self.places = [kept[name].data_ptr() for name in ("parameters", "state")]
+        return kept
+
+
+@pytest.mark.parametrize(("every", "prepared"), [(5.0, True), (60.0, False), (0.0, False)])
+def test_memory_is_there_before_the_first_checkpoint(
+    every: float, prepared: bool, tmp_path: Path
+) -> None:
+    replica, exchange = Replica(Odd()), Noted(Post(index=0, workers=1, rule="adam", hyper=Hyper()))
+    exchange.start(replica)
+    exchange.places = []
+    here, there = map(Control, pair())
+    keeper = Keeper(there, replica, exchange, every=every)
+    keeper.prepare(Among(0, 1))
+    assert here.poll() == []  # nobody has asked for one
+    before = exchange.places
+    assert bool(before) == prepared
+    keeper.keep({"number": 1, "path": str(tmp_path / "w.part"), "place": 0, "of": 1}, Position())
+    keeper.close()
+    assert (exchange.places == before) == prepared
     here.close()
     there.close()

@@ -20,7 +20,7 @@ def model() -> nn.Module:
 def test_a_saved_model_loads_and_has_no_more_than_its_own(tmp_path: Path) -> None:
     replica = Replica(model())
     path = tmp_path / "final.pt"
-    save_parameters(path, replica.model)
+    save_parameters(path, replica)
     other = model()
     other.load_state_dict(torch.load(path, weights_only=True))
     for mine, theirs in zip(replica.model.parameters(), other.parameters(), strict=True):

@@ -1,0 +1,1 @@
+"""Logistic regression on click-like rows: the same rows for Paceline and for its peers."""

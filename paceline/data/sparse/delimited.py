@@ -1,0 +1,218 @@
+"""Lines of fields between delimiters: click logs (TSV) and CSV.
+
+Every field but the label becomes one entry of its row: the feature that stands for what is in it.
+A field that is blank has a feature of its own. A number that is used as one has the same feature in
+all rows, and is that entry's value. Crosses follow after the fields.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.data.sparse.hashing import crossed, fed, leading, mixed, number, start
+from paceline.data.sparse.scan import (
+    MINUS,
+    NEWLINE,
+    QUOTE,
+    RETURN,
+    ZERO,
+    decimal,
+    integer,
+    label,
+)
+from paceline.data.sparse.text import Fault, Parsed, worst
+from paceline.kernels.jit import compiled, inlined
+
+SKIP, LABEL, CATEGORY, COUNT, NUMBER = range(5)
+KINDS = {"skip": SKIP, "label": LABEL, "category": CATEGORY, "count": COUNT, "number": NUMBER}
+
+
+class Columns(NamedTuple):
+    """What each column is, by name, and which pairs of them are crossed."""
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    crosses: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def fields(self) -> list[str]:
+        """The columns that make features, in order."""
+        pairs = zip(self.names, self.kinds, strict=True)
+        return [name for name, kind in pairs if kind not in ("skip", "label")]
+
+    @property
+    def width(self) -> int:
+        """Entries of a row."""
+        return len(self.fields) + len(self.crosses)
+
+    @property
+    def valued(self) -> bool:
+        """Whether entries have values other than one."""
+        return "number" in self.kinds
+
+
+COUNTS, CATEGORIES = 13, 26
+CRITEO = Columns(
+    ("label", *(f"I{n + 1}" for n in range(COUNTS)), *(f"C{n + 1}" for n in range(CATEGORIES))),
+    ("label", *("count",) * COUNTS, *("category",) * CATEGORIES),
+)
+
+
+class Delimited:
+    """Parses pieces of text that end with a line's end; from any thread."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        delimiter: str,
+        features: int,
+        *,
+        quotes: bool,
+        above: float | None = None,
+    ) -> None:
+        self._columns = columns
+        self._above = np.nan if above is None else above
+        self._delimiter = ord(delimiter)
+        self._quotes = quotes
+        self._features = np.uint64(features)
+        self._kinds = np.array([KINDS[kind] for kind in columns.kinds], np.uint8)
+        self._starts = np.array([start(name) for name in columns.names], np.uint64)
+        places = {name: place for place, name in enumerate(columns.names)}
+        self._pairs = np.array(
+            [[places[a], places[b]] for a, b in columns.crosses], np.int64
+        ).reshape(-1, 2)
+
+    def __call__(self, text: npt.NDArray[np.uint8]) -> Parsed:
+        lines = int(np.count_nonzero(text == NEWLINE))
+        width = self._columns.width
+        labels = np.empty(lines, np.uint8)
+        ids = np.empty((lines, width), np.int32)
+        values = np.empty((lines if self._columns.valued else 0, width), np.float32)
+        faults = np.empty((lines, 2), np.int64)
+        rows, bad = read(
+            text,
+            self._delimiter,
+            self._quotes,
+            self._kinds,
+            self._starts,
+            self._pairs,
+            self._features,
+            self._above,
+            labels,
+            ids,
+            values,
+            faults,
+        )
+        return Parsed(
+            labels=labels[:rows],
+            ids=ids[:rows].reshape(-1),
+            offsets=None,
+            values=values[:rows].reshape(-1) if self._columns.valued else None,
+            lines=lines,
+            bad=bad,
+            faults=worst(text, faults[:bad]),
+        )
+
+
+@compiled
+def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
+    text, delimiter, quotes, kinds, starts, pairs, features, above, labels, ids, values, faults
+):
+    """Fill the arrays from all lines; how many rows there were, and how many that are none.
+
+    A fault is (line, what is wrong with it).
+    """
+    columns, valued = len(kinds), len(values) > 0
+    hashes = np.empty(columns, np.uint64)
+    row, bad, line, at = 0, 0, 0, 0
+    while at < len(text):
+        wrong, column, entry, ended = 0, 0, 0, False
+        blank = text[at] == NEWLINE or (text[at] == RETURN and text[at + 1] == NEWLINE)
+        while not ended:
+            quoted = quotes and text[at] == QUOTE
+            begin = at + quoted
+            at = begin
+            if quoted:
+                while text[at] != NEWLINE and not (text[at] == QUOTE and text[at + 1] != QUOTE):
+                    at += 1 + (text[at] == QUOTE)
+                if text[at] == NEWLINE or text[at + 1] not in (delimiter, NEWLINE, RETURN):
+                    wrong = OPEN
+            end = at
+            while text[at] != NEWLINE and text[at] != delimiter:
+                at += 1
+            if not quoted:
+                end = at
+            ended = text[at] == NEWLINE
+            at += 1
+            if ended and end > begin and text[end - 1] == RETURN:
+                end -= 1
+            if column >= columns:
+                column += 1
+                continue
+            kind = kinds[column]
+            h = starts[column]
+            value = np.float32(1.0)
+            if kind == CATEGORY:
+                place = begin
+                while place < end:
+                    h = fed(h, text[place])
+                    place += 1 + (quoted and text[place] == QUOTE)
+            elif kind == COUNT and end > begin:
+                good, count = integer(text, begin, end)
+                if not good:
+                    wrong = wrong or NO_COUNT
+                h = _fed_number(h, leading(count) if count > 0 else count)
+            elif kind == LABEL:
+                odd, labels[row] = label(text, begin, end, above)
+                wrong = odd or wrong
+            elif kind == NUMBER:
+                good, found = decimal(text, begin, end)
+                if not good and end > begin:
+                    wrong = wrong or NO_NUMBER
+                value = np.float32(found)
+            if kind not in (SKIP, LABEL):
+                hashes[column] = mixed(h)
+                ids[row, entry] = number(hashes[column], features)
+                if valued:
+                    values[row, entry] = value
+                entry += 1
+            column += 1
+        if blank:
+            line += 1
+            continue
+        if column != columns and wrong != OPEN:
+            wrong = FEW if column < columns else MANY
+        if wrong:
+            faults[bad, 0], faults[bad, 1] = line, wrong
+            bad += 1
+        else:
+            for pair in range(len(pairs)):
+                h = crossed(hashes[pairs[pair, 0]], hashes[pairs[pair, 1]])
+                ids[row, entry + pair] = number(h, features)
+                if valued:
+                    values[row, entry + pair] = 1.0
+            row += 1
+        line += 1
+    return row, bad
+
+
+@inlined
+def _fed_number(h, value):  # type: ignore[no-untyped-def]
+    """The hash goes on over the number's decimal digits."""
+    if value < 0:
+        h = fed(h, MINUS)
+        value = -value
+    power = np.int64(1)
+    while value // power >= 10:
+        power *= 10
+    while power:
+        h = fed(h, ZERO + (value // power) % 10)
+        power //= 10
+    return h
+
+
+FEW, MANY = Fault.FEW.value, Fault.MANY.value
+NO_COUNT, NO_NUMBER, OPEN = Fault.NO_COUNT.value, Fault.NO_NUMBER.value, Fault.OPEN.value

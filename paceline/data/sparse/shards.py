@@ -1,0 +1,183 @@
+"""Sparse rows on disk: shards that numpy maps into memory, and a manifest of those that are whole.
+
+    manifest.json          what the rows are, how far conversion is, and every shard
+    00000.labels.npy       uint8, a row each
+    00000.ids.npy          int32, an entry each
+    00000.offsets.npy      int64, where rows begin, and the end; not where all rows are equally wide
+    00000.values.npy       float32, an entry each; not where all are one
+
+A shard is there once the manifest names it, and the manifest is replaced whole.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from paceline.data.base import Array
+from paceline.data.sparse.text import Parsed
+from paceline.errors import DataError
+from paceline.files import replacing
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+Part = Literal["train", "test"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Some rows of one part."""
+
+    name: str
+    part: Part
+    rows: int
+    entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """`made` says from what and how: a conversion that was broken off goes on if that is the same.
+    `position` is how far it is, of those that go on; `whole` that it has got to the end."""
+
+    features: int
+    width: int | None  # entries of a row, where all have equally many
+    valued: bool
+    made: dict[str, Any]
+    shards: tuple[Shard, ...] = ()
+    position: dict[str, Any] = field(default_factory=dict)
+    lines: int = 0
+    malformed: int = 0
+    faults: tuple[str, ...] = ()  # the first few
+    whole: bool = False
+
+    def rows(self, part: Part) -> int:
+        return sum(shard.rows for shard in self.shards if shard.part == part)
+
+    def more(self, shards: Iterable[Shard], **changes: Any) -> Manifest:
+        """The same with these shards too."""
+        return replace(self, shards=(*self.shards, *shards), **changes)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    about = {"format": FORMAT, **asdict(manifest)}
+    with replacing(folder / MANIFEST) as file:
+        file.write(json.dumps(about, indent=1).encode() + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """None where there is none; DataError where it cannot be used."""
+    path = folder / MANIFEST
+    try:
+        about = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as wrong:
+        raise DataError(f"cannot read '{path}': {wrong}.") from None
+    try:
+        if about.pop("format") != FORMAT:
+            raise DataError(f"'{path}' is of another version: convert the data again.")
+        shards = tuple(Shard(**shard) for shard in about.pop("shards"))
+        faults = tuple(about.pop("faults"))
+        return Manifest(shards=shards, faults=faults, **about)
+    except (AttributeError, KeyError, TypeError):
+        raise DataError(f"'{path}' is damaged: convert the data again.") from None
+
+
+def whole_manifest(folder: Path) -> Manifest:
+    """Of what was converted to the end; else a DataError."""
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise DataError(
+            f"there are no shards in '{folder}': it has no {MANIFEST}; 'paceline convert' makes it."
+        )
+    if not manifest.whole:
+        raise DataError(f"'{folder}' is not converted to the end: run the same conversion again.")
+    return manifest
+
+
+def write_shard(folder: Path, name: str, part: Part, rows: Parsed) -> Shard:
+    """Write it whole; it counts once a manifest names it."""
+    columns: dict[str, Array] = {"labels": rows.labels, "ids": rows.ids}
+    if rows.offsets is not None:
+        columns["offsets"] = rows.offsets
+    if rows.values is not None:
+        columns["values"] = rows.values
+    for column, array in columns.items():
+        with replacing(folder / f"{name}.{column}.npy") as file:
+            np.save(file, array, allow_pickle=False)
+    return Shard(name=name, part=part, rows=len(rows.labels), entries=len(rows.ids))
+
+
+class Column(NamedTuple):
+    """An array of a shard, mapped."""
+
+    content: Array
+    area: mmap.mmap
+    first: int  # byte of the file at which it begins
+
+    def advise(self, begin: int, end: int, advice: int) -> None:
+        """Tell the system of some of its numbers; of pages that they have for themselves."""
+        size = self.content.itemsize
+        start = -(-(self.first + begin * size) // mmap.PAGESIZE) * mmap.PAGESIZE
+        stop = (self.first + end * size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if start < stop:
+            self.area.madvise(advice, start, stop - start)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A shard, mapped. All rows have `width` entries where there are no offsets."""
+
+    labels: Array
+    ids: Array
+    offsets: Array | None
+    values: Array | None
+    columns: dict[str, Column]
+    width: int
+
+    def advise(self, begin: int, end: int, advice: int) -> None:
+        """Tell the system of some rows."""
+        first, last = begin * self.width, end * self.width
+        if self.offsets is not None:
+            first, last = int(self.offsets[begin]), int(self.offsets[end])
+        for name, column in self.columns.items():
+            by_entry = name in ("ids", "values")
+            column.advise(*((first, last) if by_entry else (begin, end)), advice)
+
+
+def open_shard(folder: Path, manifest: Manifest, shard: Shard) -> Opened:
+    """DataError if it is not what the manifest says."""
+
+    def column(name: str, dtype: str, length: int) -> Column:
+        path = folder / f"{shard.name}.{name}.npy"
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as wrong:
+            raise DataError(f"cannot use '{path}': {wrong}.") from None
+        if found.dtype != dtype or found.shape != (length,):
+            raise DataError(f"'{path}' is not what '{MANIFEST}' says: convert the data again.")
+        return Column(found.view(np.ndarray), found._mmap, found.offset)
+
+    columns = {
+        "labels": column("labels", "uint8", shard.rows),
+        "ids": column("ids", "int32", shard.entries),
+    }
+    if manifest.width is None:
+        columns["offsets"] = column("offsets", "int64", shard.rows + 1)
+    if manifest.valued:
+        columns["values"] = column("values", "float32", shard.entries)
+    found = {name: one.content for name, one in columns.items()}
+    return Opened(
+        found["labels"],
+        found["ids"],
+        found.get("offsets"),
+        found.get("values"),
+        columns,
+        manifest.width or 0,
+    )

@@ -1,0 +1,69 @@
+"""Rows that are changed where they lie, by whoever has a gradient.
+
+They are in memory of the worker's own; or in everybody's, without locks, where two who change a row
+at once may lose one of the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from torch import Tensor
+
+from paceline.exchange.base import Among, Copied, Post
+from paceline.exchange.rows import Push, Pushed, Rows, as_arrays, as_tensors, begins
+from paceline.exchange.tables import Table
+from paceline.kernels import sparse
+from paceline.server.rowkeep import kept_rows, put_rows
+from paceline.server.rowrules import RowRule
+from paceline.server.rowview import RowView
+from paceline.transport.memory import own_stretch
+
+
+class RowsInPlace(Rows):
+    """Each gradient is applied when it is there."""
+
+    def __init__(self, post: Post) -> None:
+        self._post = post
+        self._rule = RowRule(post.rule, post.hyper)
+
+    def bind(self, tables: Sequence[Table]) -> None:
+        self._tables = tables
+        self._views = [self._placed(number, table) for number, table in enumerate(tables)]
+        fill = not self._post.tables or begins(self._post)
+        for table, view in zip(tables, self._views, strict=True):
+            table.bind(view, fill=fill)
+
+    def _placed(self, number: int, table: Table) -> RowView:
+        states, shared = self._rule.states, self._post.tables
+        memory = shared[number] if shared else own_stretch(table.size.held(states))
+        return table.placed(memory, states)
+
+    def push(self, push: Push, found: Pushed) -> None:
+        for view, gradient in zip(self._views, found, strict=True):
+            if gradient is not None and push.weight:
+                self._rule(view.weights, view.state, *gradient, push.lr, push.version)
+        for table in self._tables:
+            table.work_in_place(None)
+
+    def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
+        """The first keeps what is everybody's, while others may go on changing it."""
+        mine = not self._post.tables or among.first
+        return as_tensors(kept_rows(self._views, "")) if mine else {}
+
+    def restore(self, kept: dict[str, Tensor]) -> None:
+        if not self._post.tables or self._post.first:
+            put_rows(self._views, "", as_arrays(kept))
+
+
+class AtOnce(RowsInPlace):
+    """For `hogwild`: a layer that can (`in_place`) changes its rows sample by sample as it goes.
+
+    What costs is to find a row in memory; that is then done once.
+    """
+
+    def expect(self, lr: float, version: int) -> None:
+        told = self._rule.told(lr, version)
+        for table, view in zip(self._tables, self._views, strict=True):
+            table.work_in_place(partial(sparse.descend, *view[:2], *told))

@@ -1,0 +1,37 @@
+"""Where the rows of a sparse table are, and which of them may be other than zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from paceline.kernels.arrays import Floats
+from paceline.server.striping import Size
+from paceline.transport.memory import Stretch
+
+
+class RowView(NamedTuple):
+    """One table, as numpy sees it. With `memory` a row's weights and state lie side by side."""
+
+    weights: Floats  # [rows, columns]
+    state: Floats  # [rows, states, columns]
+    memory: Stretch | None = None
+
+    @classmethod
+    def together(cls, memory: Stretch, size: Size, states: int) -> RowView:
+        whole = memory.floats.view(size.rows, 1 + states, size.columns).numpy()
+        return cls(whole[:, 0], whole[:, 1:], memory)
+
+    def spans(self, first: int = 0) -> Iterator[tuple[int, int]]:
+        """Ranges of rows, from the first on, outside of which all are zero."""
+        rows = len(self.weights)
+        if self.memory is None or not rows:
+            if first < rows:
+                yield first, rows
+            return
+        width = len(self.memory.floats) // rows
+        for begin, end in self.memory.used():
+            span = max(first, begin // width), min(rows, -(-end // width))
+            if span[0] < span[1]:
+                yield span
+                first = span[1]

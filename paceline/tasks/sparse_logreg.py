@@ -1,0 +1,91 @@
+"""Logistic regression on sparse rows: click logs and texts with up to 2³¹ features.
+
+--task sparse-logreg --data shards --data-dir FOLDER
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paceline.data.base import Batch
+from paceline.errors import TaskError
+from paceline.kernels import sparse
+from paceline.kernels.arrays import sparse_of
+from paceline.tasks.base import Task
+from paceline.tasks.fit import features_of
+from paceline.tasks.ranks import ranks
+from paceline.tasks.sparse_linear import SparseLinear, entry_values
+
+
+class SparseLogreg(Task):
+    """Only weights of features that a batch has are read, exchanged and changed."""
+
+    data_name = "clicks"
+    batch = 1000
+    epochs = 1
+    lr = 0.05
+    optimizer = "adagrad"
+    features: int | None = None  # of the model, where it is to have room for more than the data has
+
+    def model(self) -> nn.Module:
+        there = features_of("sparse-logreg", self.data())
+        if self.features is not None and self.features < there:
+            raise TaskError(
+                f"--features {self.features}: the data has {there:,}; convert it with as many as "
+                "you want."
+            )
+        return SparseLinear(self.features or there)
+
+    def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
+        """In closed form, of the features that the batch has.
+
+        Where the exchange lets it, they are used where they are found, and none are left.
+        """
+        linear, (rows, labels) = cast(SparseLinear, model), batch
+        offsets, values = rows.offsets.numpy(), entry_values(rows)
+        told = labels.numpy(), np.float32(linear.bias.item())
+        scale = np.float32(weight / max(1, len(labels)))
+        if linear.in_place is not None:
+            loss, tilt = linear.in_place(rows.ids.numpy(), offsets, values, *told, scale)
+        else:
+            there, weights, inverse = linear.touched(rows)
+            found = np.zeros(len(there), np.float32)
+            loss, tilt = sparse.logistic(weights, inverse, offsets, values, *told, scale, found)
+            gradient = sparse_of(there.copy(), found[:, None], linear.weight.shape)
+            _add(linear.weight, gradient if linear.sparse else gradient.to_dense())
+        _add(linear.bias, torch.tensor([tilt], dtype=torch.float32))
+        return float(loss) / max(1, len(labels))
+
+    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+        rows, labels = batch
+        return F.binary_cross_entropy_with_logits(model(rows), labels)
+
+    def metrics(self, model: nn.Module, batch: Batch) -> dict[str, Tensor | float]:
+        rows, labels = batch
+        scores = model(rows)
+        return {
+            "loss": F.binary_cross_entropy_with_logits(scores, labels),
+            "accuracy": ((scores > 0) == (labels > 0)).float().mean(),
+            "ranks": ranks(scores, labels),
+        }
+
+
+def _add(parameter: nn.Parameter, gradient: Tensor) -> None:
+    before = parameter.grad
+    if before is None:
+        parameter.grad = gradient
+    elif not gradient.is_sparse:
+        parameter.grad = before + gradient
+    else:  # rows are in no order, so they are put side by side, for whoever takes them to add up
+        parameter.grad = torch.sparse_coo_tensor(
+            torch.cat((before._indices(), gradient._indices()), 1),
+            torch.cat((before._values(), gradient._values())),
+            gradient.shape,
+            check_invariants=False,
+            is_coalesced=False,
+        )
