@@ -3,7 +3,9 @@
 A group cannot be repaired. Once a peer is gone every verb raises PeerLost, whoever gets that
 closes its end, and so the others learn of it too: gloo reports a closed connection at once. Not so
 of one that it had not come to use, as when a peer dies while the group forms: whoever waits
-therefore hears the supervisor, too.
+therefore hears the supervisor, too, and cuts the connections. Nor of a message that it was about to
+write when the peer died: that it has forgotten, and who waits for it would until its patience ends.
+Such a group is left as it is, for taking it apart would wait as long.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ LISTEN = timedelta(seconds=0.5)  # between looks, in a long wait, whether the gr
 
 Given = TypeVar("Given")
 
+_left: list[Any] = []  # backends in which something is pending for ever: not to be taken apart
+
 
 class Group:
     """The members of a plan, as one of them, worker `index`, sees them. One alone meets nobody."""
@@ -55,6 +59,7 @@ class Group:
         self._listens = regroups and device.type != "cuda"  # NCCL watches for itself
         self._backend: Any = None
         self._opened: frozenset[Opened] = frozenset()
+        self._hangs = False
         if self.size > 1:
             before = sockets()
             with floating(cores):
@@ -72,11 +77,17 @@ class Group:
 
     def finish(self, summing: Any) -> None:
         """Wait until that is done, or the group is known to be broken."""
+        severed = False
         while self._listens and not summing.is_completed():
             with suppress(RuntimeError):  # not yet, or it has failed: asked once more below
                 summing.wait(LISTEN)
-            if not summing.is_completed() and self._groups.broken(self._generation):
-                cut(self._opened)
+            if summing.is_completed() or not self._groups.broken(self._generation):
+                continue
+            if severed:
+                self._hangs = True
+                raise PeerLost("a worker left the all-reduce in the middle of a message.")
+            cut(self._opened)
+            severed = True
         _guarded(summing.wait)
 
     def total(self, value: float, device: torch.device) -> float:
@@ -101,6 +112,8 @@ class Group:
         backend, self._backend = self._backend, None
         if backend is not None:
             backend.abort()
+            if self._hangs:
+                _left.append(backend)
 
 
 def _formed(plan: Plan, index: int, device: torch.device, store: Directory, regroups: bool) -> Any:

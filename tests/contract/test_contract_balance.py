@@ -33,18 +33,21 @@ def called(how: dict[str, Any]) -> str:
 
 
 class Unequal(Net):
-    """Sleeps a little a sample; one worker three times as long, and another after `turn` steps."""
+    """Sleeps `nap` seconds a sample; one worker three times as long, another after `turn` steps."""
 
-    def __init__(self, samples: int, width: int = 16, turn: int | None = None) -> None:
+    def __init__(
+        self, samples: int, width: int = 16, turn: int | None = None, nap: float = 0.0002
+    ) -> None:
         super().__init__(samples, width)
         self.turn = turn
+        self.nap = nap
         self.taken = 0
 
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         self.taken += 1
         turned = self.turn is not None and self.taken > self.turn
         slow = role() == ("worker-0" if turned else "worker-1")
-        time.sleep(len(batch[0]) * (0.0006 if slow else 0.0002))
+        time.sleep(len(batch[0]) * self.nap * (3 if slow else 1))
         return super().loss(model, batch)
 
 
@@ -86,9 +89,13 @@ def test_shares_that_change_make_the_same_parameters(
 
 @pytest.mark.parametrize("how", [WAYS[0], WAYS[3]], ids=called)
 def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Path) -> None:
-    """Of a million parameters blocks leave, or stay where backward left them, in uneven parts."""
+    """Of a million parameters blocks leave, or stay where backward left them, in uneven parts.
+
+    Naps are long beside the computing: of workers that share cores, those that only compute may be
+    equally slow all the time.
+    """
     size = {"steps": 12, "lr": 1e-4}
-    task = Unequal(2000, 120_000, turn=6)
+    task = Unequal(2000, 120_000, turn=6, nap=0.002)
     many = run(task, runs, workers=WORKERS, batch=BATCH, balance=True, **size, **how)
     one = run(Net(2000, 120_000), runs, strategy="single", batch=WHOLE, **size)
     assert_close(many.parameters(), one.parameters(), rtol=0, atol=1e-5)

@@ -106,3 +106,39 @@ os.waitpid(other, 0)
 
 def test_a_silent_peer_is_left_once_the_group_is_known_to_be_broken(tmp_path: Path) -> None:
     assert run_two(SILENT, tmp_path) == "True\n"
+
+
+# This one is stopped while the other says that it is ready to receive, and dies: what it then writes
+# fails, and of that gloo tells nobody.
+FORGOTTEN = """
+group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, regroups=True)
+turn = groups.folder / "turn"
+if not other:
+    while not turn.exists():
+        time.sleep(0.001)
+    group.finish(group.begin(torch.ones(1000)))
+summing, me = group.begin(torch.ones(1000)), os.getpid()
+time.sleep(0.1)
+if not os.fork():
+    os.kill(me, signal.SIGSTOP)
+    turn.touch()
+    time.sleep(0.3)
+    os.kill(other, signal.SIGKILL)
+    time.sleep(0.1)
+    os.kill(me, signal.SIGCONT)
+    os._exit(0)
+os.waitpid(other, 0)
+groups.gone = True
+began = time.monotonic()
+try:
+    group.finish(summing)
+except PeerLost:
+    group.close()
+    del group
+    print(time.monotonic() - began < 10.0, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_message_that_gloo_forgets_holds_nobody_up(tmp_path: Path) -> None:
+    assert run_two(FORGOTTEN, tmp_path) == "True\n"
