@@ -7,14 +7,13 @@ at once may lose one of the changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
+import numpy as np
 from torch import Tensor
 
 from paceline.exchange.base import Among, Copied, Post
 from paceline.exchange.rows import Push, Pushed, Rows, as_arrays, as_tensors, begins
 from paceline.exchange.tables import Table
-from paceline.kernels import sparse
 from paceline.server.rowkeep import kept_rows, put_rows
 from paceline.server.rowrules import RowRule
 from paceline.server.rowview import RowView
@@ -63,7 +62,16 @@ class AtOnce(RowsInPlace):
     What costs is to find a row in memory; that is then done once.
     """
 
+    def bind(self, tables: Sequence[Table]) -> None:
+        """Loops are brought here before the first step, which would wait for them."""
+        super().bind(tables)
+        for table, view in zip(tables, self._views, strict=True):
+            if table.together:
+                nowhere, nothing = np.empty(0, np.int64), np.empty(0, np.float32)
+                told = nothing, np.float32(0), np.float32(0)
+                self._rule.descending(view.whole, 0.0, 1)(nowhere, nowhere, nowhere, *told)
+
     def expect(self, lr: float, version: int) -> None:
-        told = self._rule.told(lr, version)
         for table, view in zip(self._tables, self._views, strict=True):
-            table.work_in_place(partial(sparse.descend, *view[:2], *told))
+            if table.together:
+                table.work_in_place(self._rule.descending(view.whole, lr, version))

@@ -51,6 +51,7 @@ class Table:
 
     def placed(self, memory: Stretch, states: int) -> RowView:
         """Weights and state in flat memory."""
+        memory.put_together()
         if self.together:
             return RowView.together(memory, self.size, states)
         whole = memory.floats.view(1 + states, self.rows, self.columns).numpy()

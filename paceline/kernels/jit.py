@@ -28,12 +28,17 @@ def _digest() -> str:
 vars(numba.config)["CACHE_DIR"] = str(env.cache_dir() / "loops" / _digest())
 
 
+# What is divided by zero is infinite, as everywhere in numpy and torch, and not asked about before.
+_HOW: dict[str, Any] = {"error_model": "numpy"}
+
+
 def compiled(loop: Callable[..., Any]) -> Any:
     """The loop as machine code; it lets go of Python's lock."""
     try:
-        return numba.njit(nogil=True, cache=True)(loop)
+        return numba.njit(nogil=True, cache=True, **_HOW)(loop)
     except RuntimeError:  # there is nowhere to keep it
-        return numba.njit(nogil=True)(loop)
+        return numba.njit(nogil=True, **_HOW)(loop)
 
 
-inlined = numba.njit  # a part of others
+inlined = numba.njit(**_HOW)  # a part of others
+pasted = numba.njit(inline="always", **_HOW)  # a part of others before they are compiled

@@ -6,9 +6,8 @@ are touched from 0 on, so that everything after it works in arrays that fit the 
     entries ─localize─► rows touched, and for each entry which of them it is
     weights of those rows ─logistic─► loss, and gradients of those rows ─update─► the table
 
-Where nobody minds in which order rows change, `descend` does all of it sample by sample instead.
-Each update rule is torch's own for sparse gradients, or the paper's, of touched rows alone. Weights
-are [rows, columns] and state is [rows, states, columns], of any strides: a row's may lie together.
+`update`, and what does all of it sample by sample, are in `rowrules.py`. Weights are [rows,
+columns] and state is [rows, states, columns], of any strides: a row's may lie together.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ import math
 
 import numpy as np
 
+from paceline.kernels.ahead import bring
 from paceline.kernels.jit import compiled, inlined
 
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio: neighbours land far apart
 FREE, CROWDED = -1, -1
-TINY = 1e-30
 HALF, LOW = 32, 0xFFFFFFFF
-SGD, ADAGRAD, FTRL, ADAM = range(4)
+AHEAD = 24  # rows that are brought near before they are used
 
 
 @compiled
@@ -84,14 +83,14 @@ def logistic(weights, inverse, offsets, values, labels, bias, scale, gradient): 
         begin, end = offsets[row], offsets[row + 1]
         z = bias
         for entry in range(begin, end):
-            weight = weights[inverse[entry]]
+            weight = weights[np.uint32(inverse[entry])]
             z += weight * values[entry] if valued else weight
         more, blame = blamed(z, labels[row])
         loss += more
         push = np.float32(blame * scale)
         tilt += float(push)
         for entry in range(begin, end):
-            gradient[inverse[entry]] += push * values[entry] if valued else push
+            gradient[np.uint32(inverse[entry])] += push * values[entry] if valued else push
     return loss, tilt
 
 
@@ -102,7 +101,7 @@ def scores(weights, inverse, offsets, values, bias, out):  # type: ignore[no-unt
     for row in range(len(out)):
         z = bias
         for entry in range(offsets[row], offsets[row + 1]):
-            weight = weights[inverse[entry]]
+            weight = weights[np.uint32(inverse[entry])]
             z += weight * values[entry] if valued else weight
         out[row] = z
 
@@ -110,9 +109,12 @@ def scores(weights, inverse, offsets, values, bias, out):  # type: ignore[no-unt
 @compiled
 def take(table, rows, out):  # type: ignore[no-untyped-def]
     """out ← those rows of the table."""
+    last = len(rows) - 1
     for row in range(len(rows)):
+        bring(table, rows[min(row + AHEAD, last)])
+        at = np.uint64(rows[row])
         for column in range(table.shape[1]):
-            out[row, column] = table[rows[row], column]
+            out[row, column] = table[at, column]
 
 
 @compiled
@@ -123,98 +125,12 @@ def put(table, rows, values):  # type: ignore[no-untyped-def]
             table[rows[row], column] = values[row, column]
 
 
-@inlined
-def changed(rule, w, s, r, g, lr, a, b, c):  # type: ignore[no-untyped-def]
-    """A weight and its state after a gradient, of touched rows only:
-
-    sgd        w ← w − η (g + aw)
-    adagrad    s ← s + h²; w ← w − η h / (√s + b), with h = g + aw
-    ftrl       s ← s + g − (√(r + g²) − √r) w / η; r ← r + g²
-               w ← 0 where |s| ≤ b, else (sgn(s) b − s) / ((c + √r) / η + a)
-    adam       s ← s + a (g − s); r ← r + b (g² − r); w ← w − η s / (√r + c)
-    """
-    if rule == SGD:
-        return w - lr * (g + a * w), s, r
-    if rule == ADAGRAD:
-        h = g + a * w
-        s += h * h
-        return w - lr * h / (math.sqrt(s) + b), s, r
-    if rule == FTRL:
-        if not lr > TINY:  # a rate of nothing changes nothing
-            return w, s, r
-        more = r + g * g
-        root = math.sqrt(more)
-        s += g - (root - math.sqrt(r)) / lr * w
-        beyond = abs(s) - b
-        if beyond <= 0:
-            return np.float32(0.0), s, more
-        return -math.copysign(beyond, s) / ((c + root) / lr + a), s, more
-    s += a * (g - s)
-    r += b * (g * g - r)
-    return w - lr * s / (math.sqrt(r) + c), s, r
-
-
-@compiled
-def update(weights, state, rows, gradient, rule, lr, a, b, c):  # type: ignore[no-untyped-def]
-    """Apply the gradient of these rows."""
-    states, s, r = state.shape[1], np.float32(0.0), np.float32(0.0)
-    for row in range(len(rows)):
-        at = rows[row]
-        for column in range(weights.shape[1]):
-            if states > 0:
-                s = state[at, 0, column]
-            if states > 1:
-                r = state[at, 1, column]
-            w, s, r = changed(rule, weights[at, column], s, r, gradient[row, column], lr, a, b, c)
-            weights[at, column] = w
-            if states > 0:
-                state[at, 0, column] = s
-            if states > 1:
-                state[at, 1, column] = r
-
-
-@compiled
-def descend(  # type: ignore[no-untyped-def]
-    weights, state, rule, lr, a, b, c, ids, offsets, values, labels, bias, scale
-):
-    """Sample by sample: change the weights of each at once; the loss, and the bias's gradient.
-
-    A row's weights are looked at once in memory, and are still at hand when they are changed.
-    """
-    loss, tilt = 0.0, 0.0
-    valued, states = len(values) > 0, state.shape[1]
-    s, r = np.float32(0.0), np.float32(0.0)
-    for row in range(len(labels)):
-        begin, end = offsets[row], offsets[row + 1]
-        z = bias
-        for entry in range(begin, end):
-            weight = weights[ids[entry], 0]
-            z += weight * values[entry] if valued else weight
-        more, blame = blamed(z, labels[row])
-        loss += more
-        push = np.float32(blame * scale)
-        tilt += float(push)
-        for entry in range(begin, end):
-            at = ids[entry]
-            g = push * values[entry] if valued else push
-            if states > 0:
-                s = state[at, 0, 0]
-            if states > 1:
-                r = state[at, 1, 0]
-            w, s, r = changed(rule, weights[at, 0], s, r, g, lr, a, b, c)
-            weights[at, 0] = w
-            if states > 0:
-                state[at, 0, 0] = s
-            if states > 1:
-                state[at, 1, 0] = r
-    return loss, tilt
-
-
 @compiled
 def note(weights, state, rows, ids, noted):  # type: ignore[no-untyped-def]
     """Remember these rows: their numbers, and in one line each all that they have."""
-    columns, states = weights.shape[1], state.shape[1]
+    columns, states, last = weights.shape[1], state.shape[1], len(rows) - 1
     for row in range(len(rows)):
+        bring(weights, rows[min(row + AHEAD, last)])
         at = rows[row]
         ids[row] = at
         for column in range(columns):

@@ -9,23 +9,30 @@ For t updates of a table so far, Adam's corrections count all of them, not a row
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from paceline.errors import RequestError
-from paceline.kernels import sparse
+from paceline.kernels import rowrules
 from paceline.kernels.arrays import Floats, Ids
 from paceline.server.catalog import ROWWISE, STATES
 
 if TYPE_CHECKING:
     from paceline.server.elementwise import Hyper
 
-CODES = {"sgd": sparse.SGD, "adagrad": sparse.ADAGRAD, "ftrl": sparse.FTRL, "adam": sparse.ADAM}
+CODES = {
+    "sgd": rowrules.SGD,
+    "adagrad": rowrules.ADAGRAD,
+    "ftrl": rowrules.FTRL,
+    "adam": rowrules.ADAM,
+}
 
 
 class RowRule:
-    """One rule; what its loops in `kernels/sparse.py` are told of it."""
+    """One rule; what its loops in `kernels/rowrules.py` are told of it."""
 
     def __init__(self, name: str, hyper: Hyper) -> None:
         if name not in ROWWISE:
@@ -39,7 +46,15 @@ class RowRule:
         self, weights: Floats, state: Floats, rows: Ids, grad: Floats, lr: float, t: int
     ) -> None:
         """Apply the gradient of these rows, as the t-th update."""
-        sparse.update(weights, state, rows, grad, *self.told(lr, t))
+        rowrules.update(weights, state, rows, grad, *self.told(lr, t))
+
+    def descending(
+        self, table: Floats, lr: float, t: int
+    ) -> Callable[..., tuple[float, float, int]]:
+        """A loop that finds gradients of samples and applies them, one by one, to a table [rows,
+        weight and state]: it takes what `SparseRows.located` tells, labels, bias and a factor."""
+        rule, *numbers = self.told(lr, t)
+        return partial(rowrules.DESCENDING[rule], table, *numbers)
 
     def told(self, lr: float, t: int) -> tuple[Any, ...]:
         """Its code and four numbers, single ones, so that arithmetic stays in single precision."""

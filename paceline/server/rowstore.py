@@ -164,6 +164,8 @@ def places_in(
     sizes: Sequence[Size], states: int, held: Sequence[Stretch], journals: Sequence[Tensor]
 ) -> list[Places]:
     """Tables of these sizes, each row with its state."""
+    for memory in held:
+        memory.put_together()
     return [
         Places.of(RowView.together(memory, size, states), journal, 1)
         for size, memory, journal in zip(sizes, held, journals, strict=True)

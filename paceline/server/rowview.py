@@ -22,6 +22,13 @@ class RowView(NamedTuple):
         whole = memory.floats.view(size.rows, 1 + states, size.columns).numpy()
         return cls(whole[:, 0], whole[:, 1:], memory)
 
+    @property
+    def whole(self) -> Floats:
+        """[rows, all that a row has], where that lies side by side."""
+        assert self.memory is not None
+        floats: Floats = self.memory.floats.numpy()
+        return floats.reshape(len(self.weights), -1)
+
     def spans(self, first: int = 0) -> Iterator[tuple[int, int]]:
         """Ranges of rows, from the first on, outside of which all are zero."""
         rows = len(self.weights)

@@ -31,9 +31,9 @@ class SparseLinear(nn.Module):
 
     sparse = True
     fetch: Callable[[Ids], None] | None = None  # has rows be here before they are used
-    # Has ids, offsets, values, labels, bias and scale, finds gradients and uses them at once; tells
-    # the loss and the bias's gradient.
-    in_place: Callable[..., tuple[float, float]] | None = None
+    # Has what `SparseRows.located` tells, labels, bias and scale, finds gradients and uses them at
+    # once; tells the loss, the bias's gradient, and the highest row there is.
+    in_place: Callable[..., tuple[float, float, int]] | None = None
 
     def __init__(self, features: int) -> None:
         super().__init__()

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paceline.data.base import Batch
-from paceline.errors import TaskError
+from paceline.errors import DataError, TaskError
 from paceline.kernels import sparse
 from paceline.kernels.arrays import sparse_of
 from paceline.tasks.base import Task
@@ -47,12 +47,17 @@ class SparseLogreg(Task):
         Where the exchange lets it, they are used where they are found, and none are left.
         """
         linear, (rows, labels) = cast(SparseLinear, model), batch
-        offsets, values = rows.offsets.numpy(), entry_values(rows)
         told = labels.numpy(), np.float32(linear.bias.item())
         scale = np.float32(weight / max(1, len(labels)))
         if linear.in_place is not None:
-            loss, tilt = linear.in_place(rows.ids.numpy(), offsets, values, *told, scale)
+            loss, tilt, highest = linear.in_place(*rows.located(), *told, scale)
+            if highest >= len(linear.weight):
+                raise DataError(
+                    f"the data has feature {highest:,}, and the model {len(linear.weight):,} of "
+                    "them: a shard is damaged; convert the data again."
+                )
         else:
+            offsets, values = rows.offsets.numpy(), entry_values(rows)
             there, weights, inverse = linear.touched(rows)
             found = np.zeros(len(there), np.float32)
             loss, tilt = sparse.logistic(weights, inverse, offsets, values, *told, scale, found)

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from paceline.transport.large_pages import mapped, put_together
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -51,6 +53,11 @@ class Stretch(NamedTuple):
             begin = until
         return found
 
+    def put_together(self) -> None:
+        """Have them in large pages, unless only few of very many may be in use."""
+        if self.fd is not None and len(self.floats) <= LARGE:
+            put_together(self.floats)
+
 
 def available() -> bool:
     return hasattr(os, "memfd_create")
@@ -74,7 +81,7 @@ def floats(fd: int, shape: Sequence[int]) -> Tensor:
         count *= extent
     if not count:
         return torch.empty(*shape)
-    area = mmap.mmap(fd, count * FLOAT_BYTES)
+    area = mapped(fd, count * FLOAT_BYTES)
     return torch.frombuffer(area, dtype=torch.float32, count=count).view(*shape)
 
 
@@ -100,7 +107,7 @@ def own_stretch(count: int) -> Stretch:
         fd = new_segment("own")
         size_segment(fd, count)
         return Stretch(floats(fd, (count,)), fd)
-    area = mmap.mmap(-1, count * FLOAT_BYTES)
+    area = mmap.mmap(-1, count * FLOAT_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)
     return Stretch(torch.frombuffer(area, dtype=torch.float32, count=count))

@@ -22,6 +22,7 @@ def servers_of(run: paceline.Run) -> list[dict[str, Any]]:
     return [role for role in run.roles if role["role"].startswith("server-")]
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("workers", [2, 3, 4])
 @pytest.mark.parametrize("servers", [1, 2, 3])
 @pytest.mark.parametrize("transport", ["shm", "tcp"])

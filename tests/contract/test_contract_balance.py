@@ -64,7 +64,7 @@ def shares(done: Any) -> np.ndarray:
     return np.array([one["samples"].astype(int) for one in steps])
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("how", "width"),
     [*((how, 16) for how in WAYS), *((how, 20_000) for how in WAYS[:2])],

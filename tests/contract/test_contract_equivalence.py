@@ -109,7 +109,7 @@ def test_rules_a_layer(how: dict[str, Any], rule: str, alone: Any, runs: Path) -
     assert_same(many, alone(203, BATCH * workers, rule, weight_decay=0.01), 1e-5)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("rule", ["momentum", "lamb"])
 @pytest.mark.parametrize("width", [20_000, 120_000])
 def test_large_models_too(width: int, rule: str, runs: Path) -> None:
@@ -176,6 +176,7 @@ def test_batches_added_up_are_one_larger_batch(
     assert_same(many, alone(203, BATCH * 4 * workers, rule), 1e-5)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("how", ADDING_UP[1:], ids=called)
 def test_a_recipe_is_that_of_the_global_batch(

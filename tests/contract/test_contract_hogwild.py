@@ -42,6 +42,7 @@ def test_hogwild_is_for_one_host() -> None:
         paceline.fit(Net(), strategy="hogwild", workers=2, transport="tcp")
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     "how",
     [

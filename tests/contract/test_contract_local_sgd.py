@@ -86,6 +86,7 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
         torch.testing.assert_close(value, theirs[name], rtol=0, atol=1e-5)
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize(
     ("workers", "samples", "every", "rule", "more"),
     [

@@ -91,7 +91,7 @@ def trained(runs: Path, width: int, **how: Any) -> paceline.Run:
     return paceline.fit(task, out=runs, **(fields | how))
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("how", IN_STEP)
 def test_many_that_come_and_go_are_one(how: str, runs: Path) -> None:
     crew = {"width": SMALL, **IN_STEP[how]}
@@ -111,6 +111,7 @@ def test_many_that_come_and_go_are_one(how: str, runs: Path) -> None:
     assert "worker-2" in {role["role"] for role in many.roles}
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 def test_shares_by_speed(transport: str, runs: Path) -> None:
     with resizes(runs, 3, 1):

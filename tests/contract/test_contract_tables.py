@@ -107,7 +107,7 @@ def test_a_mixed_model_trains_as_in_torch(how: dict[str, Any], rule: str, runs: 
     assert_same(run.parameters(), plain(rule, 2 * BATCH), 1e-5)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     "how",
     [
@@ -150,7 +150,7 @@ LOGREG: dict[str, Any] = {
 }
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("rule", ["adagrad", "ftrl"])
 @pytest.mark.parametrize("how", [*CREWS, PARTS, PARTS | {"transport": "tcp"}], ids=called)
 def test_rows_in_use_or_the_whole_model_is_the_same(

@@ -36,7 +36,7 @@ def counted(run: paceline.Run) -> Tensor:
     return seen
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(("crew", "how"), WAYS)
 def test_a_short_one_changes_nothing(crew: str, how: str, runs: Path) -> None:
     run = train(runs, crew, f"{how}:worker-1-server-0@0.2s+0.3s")
@@ -47,7 +47,7 @@ def test_a_short_one_changes_nothing(crew: str, how: str, runs: Path) -> None:
     assert 0.3 <= fault["seconds"] < 5
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(("crew", "how"), WAYS)
 def test_after_its_lease_nobody_waits_and_it_is_welcome_back(
     crew: str, how: str, runs: Path

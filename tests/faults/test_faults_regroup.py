@@ -76,6 +76,7 @@ def test_a_killed_worker_comes_back(crew: dict[str, Any], role: str, runs: Path)
     assert read_steps(run.folder.steps_path(role))["step"][-1] == EPOCHS * SAMPLES // 20
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(("role", "step"), [("worker-0", 1), ("worker-1", 1), ("worker-0", 200)])
 def test_at_the_first_step_and_at_the_last(role: str, step: int, runs: Path) -> None:
     all_counted(train(runs, TWO, f"kill:{role}@step={step}"))
@@ -135,6 +136,7 @@ def kill_next_life(runs: Path, role: str, after: float) -> Callable[[dict[str, i
     return act
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("after", [0.0, 0.2])
 def test_the_one_that_comes_back_is_killed_again(after: float, runs: Path) -> None:
     with harm(runs, kill_next_life(runs, "worker-1", after)):
@@ -261,6 +263,7 @@ def test_a_loop_of_ones_own_ends_with_the_first_death(runs: Path, tmp_path: Path
         launch_script(spec, script, [], out=runs, echo=None)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("crew", "victim"),
     [(TWO, "worker-0"), ({"strategy": "ps-async", "workers": 2}, "evaluator")],

@@ -108,6 +108,7 @@ GROUPS = (
 
 
 @pytest.mark.timeout(120, method="signal")
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_killed_and_resumed_is_never_killed(
     names: tuple[str, ...], cli: Any, eventually: Callable[..., Any], whole: Whole
@@ -131,6 +132,7 @@ def test_killed_and_resumed_is_never_killed(
         same(whole(name), run)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("name", ["single", "allreduce", "ps-sync", "ps-sync-tcp", "local-sgd"])
 def test_ctrl_c_loses_nothing(name: str, runs: Path, whole: Whole) -> None:
     """No checkpoint is due before the run is stopped, so all depends on the one at the end."""
@@ -150,6 +152,7 @@ def test_ctrl_c_loses_nothing(name: str, runs: Path, whole: Whole) -> None:
     same(whole(name), resumed)
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("name", "every"), [("single", EVERY), ("independent", EVERY), ("independent", 0.0)]
 )

@@ -73,6 +73,7 @@ def recorded(run: paceline.Run) -> int:
     return run.folder.steps_path("worker-1").stat().st_size
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp", "hogwild"])
 def test_ctrl_c_then_a_killed_worker_and_more_epochs(
     crew: str, runs: Path, eventually: Callable[..., Any]

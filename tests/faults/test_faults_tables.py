@@ -80,7 +80,7 @@ def test_a_killed_server_comes_back_with_all_rows(crew: str, runs: Path) -> None
     assert seen(run).eq(EPOCHS).all()
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("crew", EXACT)
 def test_kills_at_random_moments(crew: str, seed: int, runs: Path) -> None:
@@ -101,7 +101,7 @@ def test_kills_at_random_moments(crew: str, seed: int, runs: Path) -> None:
     assert_sound(run, crew, 12)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*EXACT, *IN_ROUNDS])
 def test_a_run_is_taken_up_with_its_rows(crew: str, runs: Path) -> None:
     """Killed after a checkpoint; what was done since is done again, and counts once."""

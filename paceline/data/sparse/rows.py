@@ -2,8 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import torch
 from torch import Tensor
+
+from paceline.data.base import Array
+
+ENTRY_BYTES = 4
+NOWHERE = np.empty(0, np.int64)
+
+
+class Located(NamedTuple):
+    """Where the entries of each row are in memory, and how many there are: for compiled loops,
+    which need not have them in one place."""
+
+    ids: Array  # addresses
+    values: Array  # addresses; none where all are one
+    counts: Array
 
 
 class SparseRows:
@@ -24,10 +41,8 @@ class SparseRows:
         return len(self.offsets) - 1
 
     def __getitem__(self, which: slice) -> SparseRows:
-        begin, end, step = which.indices(len(self))
-        if step != 1:
-            raise IndexError("sparse rows are cut in whole pieces, not in steps")
-        offsets = self.offsets[begin : max(begin, end) + 1]
+        begin, end = whole(which, len(self))
+        offsets = self.offsets[begin : end + 1]
         first, last = int(offsets[0]), int(offsets[-1])
         values = None if self.values is None else self.values[first:last]
         return SparseRows(self.ids[first:last], offsets - first, values)
@@ -39,3 +54,18 @@ class SparseRows:
             self.offsets.to(device, non_blocking=non_blocking),
             None if values is None else values.to(device, non_blocking=non_blocking),
         )
+
+    def located(self) -> Located:
+        """Of rows in the host's memory, as long as somebody holds them."""
+        offsets = self.offsets.numpy()
+        begins = ENTRY_BYTES * offsets[:-1]
+        values = NOWHERE if self.values is None else begins + self.values.data_ptr()
+        return Located(begins + self.ids.data_ptr(), values, np.diff(offsets))
+
+
+def whole(which: slice, length: int) -> tuple[int, int]:
+    """Where a piece begins and ends."""
+    begin, end, step = which.indices(length)
+    if step != 1:
+        raise IndexError("sparse rows are cut in whole pieces, not in steps")
+    return begin, max(begin, end)

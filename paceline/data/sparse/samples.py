@@ -8,19 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from paceline.data.base import Batch, Data, Rows
-from paceline.data.sparse.rows import SparseRows
+from paceline.data.sparse.rows import ENTRY_BYTES, Located, SparseRows, whole
 from paceline.data.sparse.shards import Manifest, Part, open_shard, whole_manifest
 from paceline.errors import DataError
-from paceline.kernels.jit import compiled
+from paceline.kernels.jit import compiled, inlined
+from paceline.kernels.places import array_at
 
 CHUNK = 1024  # rows side by side on disk, which are read together
 KEPT = 1 << 30  # bytes of rows that a process may hold as a whole
 MOST_HELD = 256  # chunks, where it may not
-ENTRY_BYTES = 4
-NO_OFFSETS = np.empty(0, np.int64)
-NO_VALUES = np.empty(0, np.float32)
+LABELS, IDS, OFFSETS, VALUES = range(4)
 
 
 def open_shards(folder: Path) -> tuple[Data, Manifest]:
@@ -28,6 +28,47 @@ def open_shards(folder: Path) -> tuple[Data, Manifest]:
     manifest = whole_manifest(folder)
     train, test = (SparseSamples(folder, manifest, part) for part in ("train", "test"))
     return Data(train=train, test=test, shape=(manifest.features,), classes=2), manifest
+
+
+class MappedRows(SparseRows):
+    """Rows that are still where they are mapped: they are gathered once somebody asks for all."""
+
+    __slots__ = ("_gathered", "_located", "_samples")
+
+    def __init__(self, samples: SparseSamples, located: Located) -> None:
+        self._samples = samples
+        self._located = located
+        self._gathered: SparseRows | None = None
+
+    def __len__(self) -> int:
+        return len(self._located.counts)
+
+    def __getitem__(self, which: slice) -> MappedRows:
+        begin, end = whole(which, len(self))
+        return MappedRows(self._samples, Located(*(one[begin:end] for one in self._located)))
+
+    def _all(self) -> SparseRows:
+        if self._gathered is None:
+            self._gathered = self._samples.gathered(self._located)
+        return self._gathered
+
+    @property
+    def ids(self) -> Tensor:  # type: ignore[override]
+        return self._all().ids
+
+    @property
+    def offsets(self) -> Tensor:  # type: ignore[override]
+        return self._all().offsets
+
+    @property
+    def values(self) -> Tensor | None:  # type: ignore[override]
+        return self._all().values
+
+    def to(self, device: torch.device, non_blocking: bool = False) -> SparseRows:
+        return self if device.type == "cpu" else self._all().to(device, non_blocking)
+
+    def located(self) -> Located:
+        return self._located
 
 
 class SparseSamples:
@@ -39,6 +80,10 @@ class SparseSamples:
         shards = [shard for shard in manifest.shards if shard.part == part]
         self._shards = [open_shard(folder, manifest, shard) for shard in shards]
         self._first = np.cumsum([0, *(shard.rows for shard in shards)])  # and the end
+        self._entries = np.array([shard.entries for shard in shards], np.int64)
+        # Where each shard's labels, entries, offsets and values are.
+        places = [shard.addresses() for shard in self._shards]
+        self._places = np.array(places, np.int64).reshape(-1, 4)
         self._folder = folder
         self._features = manifest.features
         self._width = manifest.width
@@ -46,6 +91,7 @@ class SparseSamples:
         entry = ENTRY_BYTES * (1 + manifest.valued)
         self._large = sum(shard.entries for shard in shards) * entry > KEPT
         self._held: dict[int, None] = {}  # chunks, in the order in which they came
+        assert not len(self.batch(np.empty(0, np.int64))[0].ids)  # loops are here from now on
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -54,40 +100,24 @@ class SparseSamples:
         rows = np.ascontiguousarray(rows, np.int64)
         if self._large and len(rows):
             self._hold(np.unique(rows // CHUNK).tolist())
-        shards = np.searchsorted(self._first, rows, side="right") - 1
-        local = rows - self._first[shards]
-        used = np.unique(shards) if len(shards) and shards.min() != shards.max() else shards[:1]
-        offsets = self._offsets(shards, local, used)
-        entries = int(offsets[-1])
-        ids, labels = np.empty(entries, np.int32), np.empty(len(rows), np.float32)
-        values = np.empty(entries if self._valued else 0, np.float32)
-        for number in used.tolist():
-            shard = self._shards[number]
-            mine = np.flatnonzero(shards == number) if len(used) > 1 else np.arange(len(rows))
-            sound = _gather(
-                shard.labels,
-                shard.ids,
-                NO_OFFSETS if shard.offsets is None else shard.offsets,
-                NO_VALUES if shard.values is None else shard.values,
-                self._width or 0,
-                local,
-                mine,
-                offsets,
-                ids,
-                values,
-                labels,
-                self._features,
-            )
-            if not sound:
-                raise self._damaged()
-        return (
-            SparseRows(
-                torch.from_numpy(ids),
-                torch.from_numpy(offsets),
-                torch.from_numpy(values) if self._valued else None,
-            ),
-            torch.from_numpy(labels),
-        )
+        ids, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        values = np.empty(len(rows) if self._valued else 0, np.int64)
+        labels = np.empty(len(rows), np.float32)
+        shards = self._first, self._entries, self._places, self._width or 0
+        if not _locate(*shards, rows, ids, values, counts, labels):
+            raise self.damaged()
+        return MappedRows(self, Located(ids, values, counts)), torch.from_numpy(labels)
+
+    def gathered(self, located: Located) -> SparseRows:
+        """Those rows, with their entries in one place."""
+        offsets = np.zeros(len(located.counts) + 1, np.int64)
+        np.cumsum(located.counts, out=offsets[1:])
+        ids = np.empty(offsets[-1], np.int32)
+        values = np.empty(offsets[-1] if self._valued else 0, np.float32)
+        if _gather(*located, offsets, ids, values) >= self._features:
+            raise self.damaged()
+        entries = torch.from_numpy(ids), torch.from_numpy(offsets)
+        return SparseRows(*entries, torch.from_numpy(values) if self._valued else None)
 
     def _hold(self, chunks: Sequence[int]) -> None:
         """Have these at hand, and let go of those that came first.
@@ -111,47 +141,59 @@ class SparseSamples:
             part = max(begin, start) - start, min(end, stop) - start
             self._shards[number].advise(int(part[0]), int(part[1]), advice)
 
-    def _offsets(self, shards: Rows, local: Rows, used: Rows) -> Rows:
-        """Where each row's entries go."""
-        if self._width is not None:
-            return np.arange(len(shards) + 1, dtype=np.int64) * self._width
-        counts = np.empty(len(shards) + 1, np.int64)
-        counts[0] = 0
-        for number in used.tolist():
-            mine = shards == number
-            where, begins = local[mine], self._shards[number].offsets
-            assert begins is not None
-            counts[1:][mine] = begins[where + 1] - begins[where]
-        if counts.min() < 0:
-            raise self._damaged()
-        return np.cumsum(counts)
-
-    def _damaged(self) -> DataError:
+    def damaged(self) -> DataError:
         return DataError(
             f"a shard in '{self._folder}' has rows or features that there are not: it is damaged; "
             "convert the data again."
         )
 
 
+@inlined
+def _shard_of(first, row, guess):  # type: ignore[no-untyped-def]
+    """The shard that a row is in; often that of the row before."""
+    if first[guess] <= row < first[guess + 1]:
+        return guess
+    return np.searchsorted(first, row, side="right") - 1
+
+
 @compiled
-def _gather(  # type: ignore[no-untyped-def]
-    labels, ids, begins, values, width, local, mine, offsets, out_ids, out_values, out_labels, most
-):
-    """Rows `local[mine]` of a shard, each to its place; whether they are sound, with all features
-    below `most`."""
-    sound = True
-    for place in mine:
-        row = local[place]
-        begin = row * width if width else begins[row]
-        to, count = offsets[place], offsets[place + 1] - offsets[place]
-        if begin < 0 or count < 0 or begin + count > len(ids):
+def _locate(first, entries, places, width, rows, ids, values, counts, labels):  # type: ignore[no-untyped-def]
+    """Where these rows are, and their labels; whether they are where shards can have them."""
+    shard = 0
+    for place in range(len(rows)):
+        row, count = rows[place], width
+        if row < 0 or row >= first[-1]:
             return False
+        shard = _shard_of(first, row, shard)
+        local = row - first[shard]
+        begin = local * width
+        if not width:
+            begins = array_at(places[shard, OFFSETS], local + 2, np.int64)
+            begin = begins[local]
+            count = begins[local + 1] - begin
+        if begin < 0 or count < 0 or begin + count > entries[shard]:
+            return False
+        ids[place] = places[shard, IDS] + ENTRY_BYTES * begin
+        if len(values):
+            values[place] = places[shard, VALUES] + ENTRY_BYTES * begin
+        counts[place] = count
+        labels[place] = array_at(places[shard, LABELS], local + 1, np.uint8)[local]
+    return True
+
+
+@compiled
+def _gather(ids_at, values_at, counts, offsets, out_ids, out_values):  # type: ignore[no-untyped-def]
+    """All entries, one after another; the highest feature, where a negative one is high, too."""
+    highest = np.uint32(0)
+    for row in range(len(counts)):
+        to, count = offsets[row], counts[row]
+        ids = array_at(ids_at[row], count, np.int32)
         for entry in range(count):
-            id_ = ids[begin + entry]
+            id_ = ids[entry]
             out_ids[to + entry] = id_
-            sound &= (id_ >= 0) & (id_ < most)
-        if len(out_values):
+            highest = max(highest, np.uint32(id_))
+        if len(values_at):
+            values = array_at(values_at[row], count, np.float32)
             for entry in range(count):
-                out_values[to + entry] = values[begin + entry]
-        out_labels[place] = labels[row]
-    return sound
+                out_values[to + entry] = values[entry]
+    return highest

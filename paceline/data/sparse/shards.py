@@ -141,6 +141,11 @@ class Opened:
     columns: dict[str, Column]
     width: int
 
+    def addresses(self) -> list[int]:
+        """Where labels, entries, offsets and values are; 0: there are none."""
+        columns = self.labels, self.ids, self.offsets, self.values
+        return [0 if column is None else column.ctypes.data for column in columns]
+
     def advise(self, begin: int, end: int, advice: int) -> None:
         """Tell the system of some rows."""
         first, last = begin * self.width, end * self.width

@@ -108,8 +108,8 @@ def test_a_silent_peer_is_left_once_the_group_is_known_to_be_broken(tmp_path: Pa
     assert run_two(SILENT, tmp_path) == "True\n"
 
 
-# This one is stopped while the other says that it is ready to receive, and dies: what it then writes
-# fails, and of that gloo tells nobody.
+# This one is stopped while the other says that it is ready to receive, and dies: what this sends
+# fails, and gloo tells nobody.
 FORGOTTEN = """
 group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, regroups=True)
 turn = groups.folder / "turn"

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.data.sparse.rows import SparseRows
 from paceline.kernels import sparse
 from paceline.server.catalog import STATES
 from paceline.server.elementwise import Hyper
@@ -120,10 +121,12 @@ def test_sample_by_sample_is_batches_of_one(name: str, valued: bool) -> None:
     rule = RowRule(name, Hyper(l1=0.01, weight_decay=0.01))
     one, other = (np.zeros((features, 1 + STATES[name], 1), np.float32) for _ in range(2))
     bias, scale = np.float32(0.2), np.float32(0.5)
-    loss, tilt = sparse.descend(
-        *(one[:, 0], one[:, 1:], *rule.told(0.1, 3)),
-        *(ids_, offsets, values, labels, bias, scale),
-    )
+    descend = rule.descending(one[..., 0], 0.1, 3)
+    entries = SparseRows(*map(torch.from_numpy, (ids_, offsets, values)))
+    if not valued:
+        entries.values = None
+    loss, tilt, highest = descend(*entries.located(), labels, bias, scale)
+    assert highest == max(ids_)
     losses, tilts = 0.0, 0.0
     for sample in range(samples):
         mine = slice(3 * sample, 3 * sample + 3)
@@ -200,3 +203,38 @@ def test_used_rows_are_those_with_anything() -> None:
     weights[:] = 1
     assert sparse.used(weights, state, 0, 50, 2, 3).tolist() == list(range(2, 50, 3))
     assert sparse.used(weights, state, 9, 20, 2, 3).tolist() == [11, 14, 17]
+
+
+@pytest.mark.parametrize("rows", [1, 700])
+def test_the_loss_of_many_is_that_of_each(rows: int) -> None:
+    """With far scores, too."""
+    rng = np.random.default_rng(5)
+    table = np.zeros((9, 1), np.float32)
+    table[:, 0] = rng.normal(size=9) * 30
+    entries = SparseRows(
+        torch.from_numpy(rng.integers(0, 9, rows).astype(np.int32)), torch.arange(rows + 1)
+    )
+    labels = rng.integers(0, 2, rows).astype(np.float32)
+    descend = RowRule("sgd", Hyper()).descending(table, 0.0, 1)
+    loss, *_ = descend(*entries.located(), labels, np.float32(0), np.float32(1))
+    z = torch.from_numpy(table[entries.ids.numpy(), 0])
+    apart = torch.nn.functional.binary_cross_entropy_with_logits(
+        z, torch.from_numpy(labels), reduction="sum"
+    )
+    assert loss == pytest.approx(apart.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("longer", [1, 9])
+def test_a_row_beyond_the_table_is_not_touched(longer: int) -> None:
+    """Nor is it read; whoever asked is told."""
+    table = np.zeros((4, 2), np.float32)
+    entries = SparseRows(
+        torch.tensor([1, 2, 3, 4, 0], dtype=torch.int32), torch.tensor([0, 2, 4, 5])
+    )
+    labels = np.ones(3, np.float32)
+    descend = RowRule("adagrad", Hyper()).descending(table, 0.1, 1)
+    for least in (4, 2**32 - 1):
+        *_, highest = descend(*entries.located(), labels, np.float32(0), np.float32(1))
+        assert highest == least
+        assert not table.any()
+        entries.ids[-2] = -1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paceline.transport import memory
+from paceline.transport import large_pages, memory
 
 pytestmark = pytest.mark.skipif(not memory.available(), reason="no memfd here")
 
@@ -72,3 +72,25 @@ def test_memory_of_ones_own_is_zero(monkeypatch: pytest.MonkeyPatch, large: bool
     assert any(begin <= 70_000 < end for begin, end in own.used())
     assert own.floats.sum() == 2.0
     assert len(memory.own_area(12)) == 12
+
+
+def test_a_large_segment_is_the_same_in_large_pages() -> None:
+    """Mapped twice, put together under the eyes of the other, and gone with both."""
+    count = large_pages.WORTHWHILE // memory.FLOAT_BYTES + 12345
+    fd = memory.new_segment("pages")
+    try:
+        memory.size_segment(fd, count)
+        one, two = memory.floats(fd, (count,)), memory.floats(fd, (count,))
+        two[::1000] = torch.arange(len(two[::1000]), dtype=torch.float32)
+        large_pages.put_together(one[777:])
+        assert torch.equal(one, two)
+        one[-1] = 3.0
+        assert two[-1] == 3.0
+        assert one.data_ptr() % large_pages.PAGE == 0
+    finally:
+        os.close(fd)
+    part = one[5:8]
+    del one, two
+    assert part.tolist() == [0.0, 0.0, 0.0]
+    del part
+    assert "memfd:paceline-pages" not in Path("/proc/self/maps").read_text()

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import paceline
 from paceline.data.open import open_data
 from paceline.data.sampler import InChunks, Order, order
 from paceline.data.sparse import samples as sampling
 from paceline.data.sparse.rows import SparseRows
-from paceline.errors import DataError
+from paceline.errors import DataError, PacelineError
 
 
 @given(
@@ -95,6 +96,22 @@ def test_a_shard_with_features_that_there_are_not(tmp_path: Path) -> None:
     ids[7 * 39 + 3] = 1000
     np.save(folder / "00000.ids.npy", ids)
     train = open_data("clicks:20x1000", str(tmp_path)).train
-    train.batch(np.arange(7))
+    assert len(train.batch(np.arange(7))[0].ids) == 7 * 39
+    rows, _ = train.batch(np.arange(5, 9))
     with pytest.raises(DataError, match="it is damaged; convert the data again"):
-        train.batch(np.arange(5, 9))
+        assert rows.ids
+    with pytest.raises(DataError, match="rows or features that there are not"):
+        train.batch(np.array([20]))
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("strategy", ["single", "hogwild"])
+def test_a_damaged_shard_ends_a_run(tmp_path: Path, strategy: str) -> None:
+    folder = tmp_path / "clicks" / "20x1000-0"
+    open_data("clicks:20x1000", str(tmp_path))
+    ids = np.load(folder / "00000.ids.npy")
+    ids[7 * 39 + 3] = -5
+    np.save(folder / "00000.ids.npy", ids)
+    asked = {"task": "sparse-logreg", "data": "shards", "data_dir": str(folder), "batch": 20}
+    with pytest.raises(PacelineError, match="damaged; convert the data again"):
+        paceline.fit(**asked, out=tmp_path / "runs", strategy=strategy, max_restarts=0)
