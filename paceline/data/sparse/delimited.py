@@ -12,10 +12,22 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from paceline.data.sparse.hashing import crossed, fed, leading, mixed, number, start
+from paceline.data.sparse.hashing import (
+    PLACES,
+    crossed,
+    fed,
+    hashed,
+    least,
+    mixed,
+    number,
+    place_of,
+    start,
+)
 from paceline.data.sparse.scan import (
+    DIGITS,
     MINUS,
     NEWLINE,
+    NINE,
     QUOTE,
     RETURN,
     ZERO,
@@ -27,6 +39,7 @@ from paceline.data.sparse.text import Fault, Parsed, worst
 from paceline.kernels.jit import compiled, inlined
 
 SKIP, LABEL, CATEGORY, COUNT, NUMBER = range(5)
+ONE, TEN, NO_HASH = np.uint64(1), np.uint64(10), np.uint64(0)
 KINDS = {"skip": SKIP, "label": LABEL, "category": CATEGORY, "count": COUNT, "number": NUMBER}
 
 
@@ -80,6 +93,11 @@ class Delimited:
         self._features = np.uint64(features)
         self._kinds = np.array([KINDS[kind] for kind in columns.kinds], np.uint8)
         self._starts = np.array([start(name) for name in columns.names], np.uint64)
+        # What a count's hash is before the finalizer: of few numbers, and from a table faster.
+        self._counted = np.zeros((len(columns.names), PLACES), np.uint64)
+        for column, (name, kind) in enumerate(zip(columns.names, columns.kinds, strict=True)):
+            if kind == "count":
+                self._counted[column] = [hashed(name, str(least(p))) for p in range(PLACES)]
         places = {name: place for place, name in enumerate(columns.names)}
         self._pairs = np.array(
             [[places[a], places[b]] for a, b in columns.crosses], np.int64
@@ -98,6 +116,7 @@ class Delimited:
             self._quotes,
             self._kinds,
             self._starts,
+            self._counted,
             self._pairs,
             self._features,
             self._above,
@@ -119,7 +138,19 @@ class Delimited:
 
 @compiled
 def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
-    text, delimiter, quotes, kinds, starts, pairs, features, above, labels, ids, values, faults
+    text,
+    delimiter,
+    quotes,
+    kinds,
+    starts,
+    counted,
+    pairs,
+    features,
+    above,
+    labels,
+    ids,
+    values,
+    faults,
 ):
     """Fill the arrays from all lines; how many rows there were, and how many that are none.
 
@@ -140,9 +171,14 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
                     at += 1 + (text[at] == QUOTE)
                 if text[at] == NEWLINE or text[at + 1] not in (delimiter, NEWLINE, RETURN):
                     wrong = OPEN
-            end = at
-            while text[at] != NEWLINE and text[at] != delimiter:
-                at += 1
+            kind = kinds[column] if column < columns else SKIP
+            h = starts[column] if column < columns else NO_HASH
+            end, digits, count = at, 0, np.int64(0)
+            if kind == CATEGORY and not quoted:
+                at, h = through(text, at, delimiter, h)
+            elif kind == COUNT:
+                digits, count = digits_at(text, at)
+            at = end_of(text, at, delimiter)
             if not quoted:
                 end = at
             ended = text[at] == NEWLINE
@@ -152,19 +188,18 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
             if column >= columns:
                 column += 1
                 continue
-            kind = kinds[column]
-            h = starts[column]
             value = np.float32(1.0)
-            if kind == CATEGORY:
+            if kind == CATEGORY and quoted:
                 place = begin
                 while place < end:
                     h = fed(h, text[place])
-                    place += 1 + (quoted and text[place] == QUOTE)
+                    place += 1 + (text[place] == QUOTE)
             elif kind == COUNT and end > begin:
-                good, count = integer(text, begin, end)
-                if not good:
-                    wrong = wrong or NO_COUNT
-                h = _fed_number(h, leading(count) if count > 0 else count)
+                if digits != end - begin or digits > DIGITS:  # a sign, or something else
+                    good, count = integer(text, begin, end)
+                    if not good:
+                        wrong = wrong or NO_COUNT
+                h = _fed_number(h, count) if count < 0 else counted[column, place_of(count)]
             elif kind == LABEL:
                 odd, labels[row] = label(text, begin, end, above)
                 wrong = odd or wrong
@@ -199,12 +234,46 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
     return row, bad
 
 
+# Places in the text are unsigned here: a signed one might count from the end, which is asked each
+# time it is used.
+
+
+@inlined
+def through(text, at, delimiter, h):  # type: ignore[no-untyped-def]
+    """To the end of a field, and the hash of what is in it."""
+    place = np.uint64(at)
+    while True:
+        byte = text[place]
+        if byte in (delimiter, NEWLINE) or (byte == RETURN and text[place + ONE] == NEWLINE):
+            return np.int64(place), h
+        h = fed(h, byte)
+        place += ONE
+
+
+@inlined
+def end_of(text, at, delimiter):  # type: ignore[no-untyped-def]
+    """The end of a field, with what may belong to the line's."""
+    place = np.uint64(at)
+    while text[place] not in (delimiter, NEWLINE):
+        place += ONE
+    return np.int64(place)
+
+
+@inlined
+def digits_at(text, at):  # type: ignore[no-untyped-def]
+    """How many digits there are, and the number they make."""
+    place, value = np.uint64(at), np.uint64(0)
+    while ZERO <= text[place] <= NINE:
+        value = value * TEN + np.uint64(text[place] - ZERO)
+        place += ONE
+    return np.int64(place) - at, np.int64(value)
+
+
 @inlined
 def _fed_number(h, value):  # type: ignore[no-untyped-def]
-    """The hash goes on over the number's decimal digits."""
-    if value < 0:
-        h = fed(h, MINUS)
-        value = -value
+    """The hash goes on over a negative number's decimal digits."""
+    h = fed(h, MINUS)
+    value = -value
     power = np.int64(1)
     while value // power >= 10:
         power *= 10

@@ -18,13 +18,18 @@ from paceline.kernels.jit import inlined
 PRIME = np.uint64(0x100000001B3)
 FIRST = 0xCBF29CE484222325
 MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
+PLACES = 4 * 61  # of all counts of 63 bits
 HALF, SHIFT, THREE = np.uint64(32), np.uint64(33), np.uint64(3)
 
 
 def feature(field: str, token: str | bytes, features: int) -> int:
     """The number of one feature."""
-    h = _fnv(token.encode() if isinstance(token, str) else token, start(field))
-    return int(number(np.uint64(mixed(np.uint64(h))), np.uint64(features)))
+    return int(number(np.uint64(mixed(np.uint64(hashed(field, token)))), np.uint64(features)))
+
+
+def hashed(field: str, token: str | bytes) -> int:
+    """What the finalizer makes a feature of."""
+    return _fnv(token.encode() if isinstance(token, str) else token, start(field))
 
 
 def start(field: str) -> int:
@@ -40,7 +45,12 @@ def _fnv(content: bytes, h: int) -> int:
 
 def rounded(count: int) -> int:
     """A count by its three leading binary digits."""
-    return int(leading(count))
+    return least(int(place_of(count)))
+
+
+def least(place: int) -> int:
+    """The least count in a place: all that have the same leading digits are in one."""
+    return place if place < 8 else (4 + place % 4) << (place // 4 - 1)
 
 
 @inlined
@@ -68,8 +78,9 @@ def number(h, features):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def leading(count):  # type: ignore[no-untyped-def]
+def place_of(count):  # type: ignore[no-untyped-def]
+    """The place of a count: 0 to 7, then four for each binary digit more."""
     drop = 0
     while (count >> drop) > 7:
         drop += 1
-    return (count >> drop) << drop
+    return 4 * drop + (count >> drop)

@@ -18,6 +18,8 @@ from paceline.errors import DataError
 
 PIECE = 4 << 20  # bytes
 LONGEST = 64 << 20  # bytes of one line
+NEAR = 1 << 12  # bytes in which a line mostly ends
+NEWLINE = ord("\n")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 
@@ -139,25 +141,38 @@ def _skip(file: Source, count: int) -> None:
 
 
 def _lines(path: Path, file: Source, begin: Position) -> Iterator[Piece]:
-    rest = b""
+    rest = np.empty(0, np.uint8)
     while True:
-        read = file.plain.read(PIECE)
-        if not read and not rest:
-            return
+        text = np.empty(len(rest) + PIECE, np.uint8)
+        text[: len(rest)] = rest
         # A last line may lack its end.
-        text = rest + (read or b"\n")
-        cut = text.rfind(b"\n") + 1
-        if not cut and len(text) > LONGEST:
+        read = file.plain.readinto(text[len(rest) :].data)  # type: ignore[attr-defined]
+        if not read and not len(rest):
+            return
+        count = len(rest) + (read or 1)
+        if not read:
+            text[count - 1] = NEWLINE
+        cut = _last_end(text[:count])
+        if not cut and count > LONGEST:
             raise DataError(
                 f"'{path}' line {begin.line + 1} is longer than {LONGEST >> 20} MB: "
                 "is it a text file?"
             )
-        text, rest = text[:cut], text[cut:]
-        if not read:
-            rest = b""
-        if text:
-            lines = text.count(b"\n")
-            length = len(text) - (not read)
-            end = Position(begin.file, begin.byte + length, begin.line + lines)
-            yield Piece(np.frombuffer(text, np.uint8), begin, end, file.disk.tell())
+        rest = text[cut:count].copy()
+        if cut:
+            lines = int(np.count_nonzero(text[:cut] == NEWLINE))
+            end = Position(begin.file, begin.byte + cut - (not read), begin.line + lines)
+            yield Piece(text[:cut], begin, end, file.disk.tell())
             begin = end
+
+
+def _last_end(text: npt.NDArray[np.uint8]) -> int:
+    """Where the last whole line ends; 0 if none does."""
+    span = NEAR
+    while True:
+        ends = np.flatnonzero(text[-span:] == NEWLINE)
+        if len(ends):
+            return max(0, len(text) - span) + int(ends[-1]) + 1
+        if span >= len(text):
+            return 0
+        span *= 16
