@@ -165,7 +165,9 @@ def convert(
     request = request_for(asked, files, test or ())
 
     from paceline.data.sparse.convert import convert as convert_rows
+    from paceline.measure.malloc import keep_large_blocks
 
+    keep_large_blocks()  # as many pieces of text, and rows made of them, come as go
     began = time.monotonic()
     telling = _Telling(began, quiet=quiet or json)
     done = convert_rows(request, to, telling)

@@ -49,7 +49,7 @@ def _made(arguments: str, data_dir: str | None, seed: int) -> Path:
         for begin in range(0, count, SHARD):
             many = min(SHARD, count - begin)
             name = f"{len(manifest.shards):05d}"
-            shard = write_shard(folder, name, part, clicks(first, many, features, seed).rows)
+            shard = write_shard(folder, name, part, [clicks(first, many, features, seed).rows])
             manifest = manifest.more([shard])
             first += many
     write_manifest(folder, manifest.more([], whole=True))

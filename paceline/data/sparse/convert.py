@@ -201,7 +201,7 @@ class Collected:
         for part, all_of in self._parts.items():
             if any(len(one.labels) for one in all_of):
                 name = f"{number + len(written):05d}"
-                written.append(write_shard(self._folder, name, part, joined(all_of)))
+                written.append(write_shard(self._folder, name, part, all_of))
             all_of.clear()
         self._entries = 0
         return written
@@ -219,22 +219,6 @@ def chosen(rows: Parsed, which: npt.NDArray[np.bool_], width: int | None) -> Par
         ids=rows.ids[entries],
         offsets=offsets,
         values=None if rows.values is None else rows.values[entries],
-    )
-
-
-def joined(all_of: Sequence[Parsed]) -> Parsed:
-    """All rows, one after another."""
-    first = all_of[0]
-    offsets = None
-    if first.offsets is not None:
-        counts = [np.diff(one.offsets) for one in all_of if one.offsets is not None]
-        offsets = np.concatenate(([0], np.cumsum(np.concatenate(counts))))
-    values = [one.values for one in all_of if one.values is not None]
-    return first._replace(
-        labels=np.concatenate([one.labels for one in all_of]),
-        ids=np.concatenate([one.ids for one in all_of]),
-        offsets=offsets,
-        values=np.concatenate(values) if values else None,
     )
 
 

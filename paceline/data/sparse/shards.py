@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 
@@ -101,17 +101,35 @@ def whole_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def write_shard(folder: Path, name: str, part: Part, rows: Parsed) -> Shard:
-    """Write it whole; it counts once a manifest names it."""
-    columns: dict[str, Array] = {"labels": rows.labels, "ids": rows.ids}
-    if rows.offsets is not None:
-        columns["offsets"] = rows.offsets
-    if rows.values is not None:
-        columns["values"] = rows.values
-    for column, array in columns.items():
+def write_shard(folder: Path, name: str, part: Part, pieces: Sequence[Parsed]) -> Shard:
+    """Write all rows of these, one after another; they count once a manifest names the shard."""
+    first = pieces[0]
+    columns: dict[str, list[Array]] = {
+        "labels": [one.labels for one in pieces],
+        "ids": [one.ids for one in pieces],
+    }
+    if first.offsets is not None:
+        counts = [np.diff(one.offsets) for one in pieces if one.offsets is not None]
+        columns["offsets"] = [np.concatenate(([0], np.cumsum(np.concatenate(counts))))]
+    if first.values is not None:
+        columns["values"] = [one.values for one in pieces if one.values is not None]
+    for column, arrays in columns.items():
         with replacing(folder / f"{name}.{column}.npy") as file:
-            np.save(file, array, allow_pickle=False)
-    return Shard(name=name, part=part, rows=len(rows.labels), entries=len(rows.ids))
+            _save(file, arrays)
+    lengths = {column: sum(map(len, arrays)) for column, arrays in columns.items()}
+    return Shard(name=name, part=part, rows=lengths["labels"], entries=lengths["ids"])
+
+
+def _save(file: BinaryIO, arrays: Sequence[Array]) -> None:
+    """As numpy saves one array of them all."""
+    whole = {
+        "descr": np.lib.format.dtype_to_descr(arrays[0].dtype),
+        "fortran_order": False,
+        "shape": (sum(map(len, arrays)),),
+    }
+    np.lib.format.write_array_header_1_0(file, whole)
+    for array in arrays:
+        file.write(np.ascontiguousarray(array).data)
 
 
 class Column(NamedTuple):
