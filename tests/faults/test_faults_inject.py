@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from faults_tools import ALL, task
 
@@ -44,8 +45,8 @@ def told(run: paceline.Run, *kinds: str) -> list[tuple[str, str]]:
 
 
 def computed(run: paceline.Run, role: str) -> float:
-    """Seconds."""
-    return next(float(r["phases"]["compute"]) for r in run.roles if r["role"] == role)
+    """Seconds of a step in the middle: a machine that stands still lengthens a few."""
+    return float(np.median(read_steps(run.folder.steps_path(role))["compute"]))
 
 
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
@@ -65,12 +66,20 @@ def test_a_kill_before_a_step_is_exact_and_happens_once(crew: str, runs: Path) -
 
 @pytest.mark.alone
 def test_a_stop_lasts_as_long_as_it_was_asked_to(runs: Path) -> None:
-    run = train(runs, "ps-async-shm", "stop:worker-1@step=20+0.8s", "stop:worker-0@0.2s+0.3s")
-    assert run.parameters()["seen"].eq(8).all()
-    for role, seconds in (("worker-0", 0.3), ("worker-1", 0.8)):
-        ends = read_steps(run.folder.steps_path(role))["time"]
-        assert seconds - 0.05 < max(ends[1:] - ends[:-1]) < seconds + 0.5
-    assert not told(run, "died")
+    """A machine that stands still makes it longer, though hardly three times in a row."""
+    asked = {"worker-0": 0.3, "worker-1": 0.8}
+    over: list[float] = []
+    for _ in range(3):
+        run = train(runs, "ps-async-shm", "stop:worker-1@step=20+0.8s", "stop:worker-0@0.2s+0.3s")
+        assert run.parameters()["seen"].eq(8).all()
+        assert not told(run, "died")
+        ends = {role: read_steps(run.folder.steps_path(role))["time"] for role in asked}
+        more = [float(np.diff(ends[role]).max()) - asked[role] for role in asked]
+        assert min(more) > -0.05
+        over.append(max(more))
+        if over[-1] < 0.5:
+            return
+    pytest.fail(f"longer than asked for by {over} s")
 
 
 @pytest.mark.alone
