@@ -19,9 +19,10 @@ test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone and not thorough'
 	$(BIN)/python -m pytest -m 'alone and not thorough'
 
-# The cases that `test` leaves out of its largest matrices.
+# The cases that `test` leaves out of its largest matrices, and ten times as many drawn ones.
 thorough: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
+	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile thorough tests/unit
 
 lint: setup
 	$(BIN)/ruff check .

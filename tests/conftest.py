@@ -22,9 +22,11 @@ from tools.leftovers import PROC, kept_nurseries, leave_mark, leftovers, process
 
 MARK = leave_mark("PACELINE_TEST_SESSION")
 
-# How long an example takes depends on the machine, and on what has to be compiled first.
-settings.register_profile("paceline", deadline=None)
-settings.load_profile("paceline")
+# How long an example takes depends on the machine, and on what has to be compiled first. Each day
+# others are drawn; make thorough draws many.
+settings.register_profile("daily", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=400)
+settings.load_profile("daily")
 
 HARD_LIMIT = 60  # seconds; the longest a parallel test may take
 SHM = Path("/dev/shm")
