@@ -32,7 +32,6 @@ from paceline.exchange.seats import Seats
 from paceline.server.descent import BEYOND_CACHE, descent
 from paceline.server.rules import CHUNK, Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
-from paceline.transport.large_pages import put_together
 
 View = tuple[Bucket, list[Tensor]]  # a bucket, and what the places seen so far have there
 
@@ -65,7 +64,6 @@ class SharedAsync(Exchange):
         state = self._states[0] if self._states is not None else None
         self._rule = make_rule(post.rule, replica.size, post.hyper, state, layers)
         self._own = self._params[post.index]
-        put_together(self._own)
         fuse = not self._rule.layerwise  # such a rule has to see each layer by itself
         self._views: list[list[View]] = [
             [(bucket, []) for bucket in buckets(replica, a, b, fuse=fuse)] for a, b in post.shards

@@ -43,7 +43,6 @@ from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
-from paceline.transport.large_pages import put_together
 
 LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few calls more
 
@@ -94,10 +93,8 @@ class SharedSync(Exchange):
                 self._kept[index] = replica.pieces(a, b) if self._in_place else []
                 self._shard(index)
             elif self._in_place:
-                put_together(self._grad[a:b])
                 self._given += [(p, self._grad[p.at]) for p in replica.pieces(a, b, LARGE)]
         if post.first and not board.words[READY]:
-            put_together(self._params[0])
             self._params[0].copy_(replica.flat)
             board.post(READY, 1)
         board.wait(READY, 1, "the first parameters")
