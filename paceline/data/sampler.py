@@ -99,8 +99,13 @@ class InChunks(Order):
             rows = (chunks * self._chunk + np.arange(self._chunk)).reshape(-1)
             rows = rows[rows < self.samples]
             runs = np.random.default_rng([self._seed, self._epoch, number])
-            order = runs.permutation(-(-len(rows) // RUN))[:, None] * RUN + np.arange(RUN)
-            self._mixed = number, rows[order[order < len(rows)]]
+            order = runs.permutation(-(-len(rows) // RUN))
+            if len(rows) % RUN:  # the last run is shorter
+                places = order[:, None] * RUN + np.arange(RUN)
+                mixed = rows[places[places < len(rows)]]
+            else:
+                mixed = rows.reshape(-1, RUN)[order].reshape(-1)
+            self._mixed = number, mixed
         return self._mixed[1]
 
 

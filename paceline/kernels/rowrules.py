@@ -35,9 +35,9 @@ FACTORS = 256  # of at most 2 each: their product is a number still
 def changed(rule, w, s, r, g, lr, a, b, c):  # type: ignore[no-untyped-def]
     """A weight and its state after a gradient."""
     if rule == SGD:
-        return w - lr * (g + a * w), s, r
+        return w - lr * (g + a * w if a != 0 else g), s, r
     if rule == ADAGRAD:
-        h = g + a * w
+        h = g + a * w if a != 0 else g  # without decay often the same for all rows of a sample
         s += h * h
         return w - lr * h / (math.sqrt(s) + b), s, r
     if rule == FTRL:
@@ -80,6 +80,20 @@ def update(weights, state, rows, gradient, rule, lr, a, b, c):  # type: ignore[n
 
 
 @inlined
+def change_row(rule, table, at, g, lr, a, b, c):  # type: ignore[no-untyped-def]
+    """Apply a gradient to a row [weight and state]."""
+    none = np.float32(0.0)
+    s = table[at, 1] if rule != SGD else none
+    r = table[at, 2] if rule in (FTRL, ADAM) else none
+    w, s, r = changed(rule, table[at, 0], s, r, g, lr, a, b, c)
+    table[at, 0] = w
+    if rule != SGD:
+        table[at, 1] = s
+    if rule in (FTRL, ADAM):
+        table[at, 2] = r
+
+
+@inlined
 def entries_of(ids_at, counts, sample):  # type: ignore[no-untyped-def]
     """The rows that a sample has entries of; none of one after the last."""
     there = sample < len(counts)
@@ -97,20 +111,20 @@ def bring_rest(table, coming, first, highest):  # type: ignore[no-untyped-def]
 
 @pasted
 def _descend(  # type: ignore[no-untyped-def]
-    rule, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
+    rule, plain, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
 ):
     """Change the weights of each sample at once: the loss, the bias's gradient, the highest row.
 
     The table is [rows, weight and state]: a row of it is looked for in memory once, while samples
     before are at work, and is still at hand when it is changed. Samples' entries are where they
-    are; it ends before one that has a row beyond the table.
+    are; it ends before one that has a row beyond the table. With `plain` all entries are one, and
+    weights do not decay.
 
     The loss is Σ log(1 + e^−|z|) + max(z, 0) − yz. Of some samples at a time, log of the product.
     """
     loss, tilt, highest = 0.0, 0.0, np.uint32(0)
     product, factors = 1.0, 0
-    valued, states = len(values_at) > 0, table.shape[1] - 1
-    s, r = np.float32(0.0), np.float32(0.0)
+    valued, decay = not plain and len(values_at) > 0, np.float32(0) if plain else a
     for sample in range(-SAMPLES_AHEAD, len(labels)):
         if highest >= len(table):
             break
@@ -134,47 +148,51 @@ def _descend(  # type: ignore[no-untyped-def]
             product, factors = 1.0, 0
         push = np.float32((chance - labels[sample]) * scale)
         tilt += float(push)
-        for entry in range(len(ids)):
-            if entry < len(coming):
-                highest = max(highest, coming[entry])
-                bring(table, coming[entry])
-            at = ids[entry]
+        both = min(len(ids), len(coming))
+        for entry in range(both):
+            highest = max(highest, coming[entry])
+            bring(table, coming[entry])
             g = push * values[entry] if valued else push
-            if states > 0:
-                s = table[at, 1]
-            if states > 1:
-                r = table[at, 2]
-            w, s, r = changed(rule, table[at, 0], s, r, g, lr, a, b, c)
-            table[at, 0] = w
-            if states > 0:
-                table[at, 1] = s
-            if states > 1:
-                table[at, 2] = r
-        highest = bring_rest(table, coming, len(ids), highest)
+            change_row(rule, table, ids[entry], g, lr, decay, b, c)
+        for entry in range(both, len(ids)):
+            g = push * values[entry] if valued else push
+            change_row(rule, table, ids[entry], g, lr, decay, b, c)
+        highest = bring_rest(table, coming, both, highest)
     return loss + math.log(product), tilt, highest
 
 
-# A loop for each, so that nothing is left in it that asks which rule it is.
+# A loop for each, so that nothing is left in it that asks which rule it is; for the most used ones
+# another of what is most often asked of them.
 
 
 @compiled
 def _sgd(table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale):  # type: ignore[no-untyped-def]
-    return _descend(SGD, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
+    if a == 0 and not len(values_at):
+        return _descend(
+            SGD, True, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
+        )
+    return _descend(SGD, False, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
 
 
 @compiled
 def _adagrad(table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale):  # type: ignore[no-untyped-def]
-    return _descend(ADAGRAD, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
+    if a == 0 and not len(values_at):
+        return _descend(
+            ADAGRAD, True, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
+        )
+    return _descend(
+        ADAGRAD, False, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
+    )
 
 
 @compiled
 def _ftrl(table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale):  # type: ignore[no-untyped-def]
-    return _descend(FTRL, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
+    return _descend(FTRL, False, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
 
 
 @compiled
 def _adam(table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale):  # type: ignore[no-untyped-def]
-    return _descend(ADAM, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
+    return _descend(ADAM, False, table, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale)
 
 
 DESCENDING = (_sgd, _adagrad, _ftrl, _adam)  # by rule

@@ -57,6 +57,9 @@ class SparseRows:
 
     def located(self) -> Located:
         """Of rows in the host's memory, as long as somebody holds them."""
+        for column, kind in ((self.ids, torch.int32), (self.values, torch.float32)):
+            if column is not None and (column.dtype != kind or not column.is_contiguous()):
+                raise TypeError(f"entries of sparse rows are {kind}, side by side")
         offsets = self.offsets.numpy()
         begins = ENTRY_BYTES * offsets[:-1]
         values = NOWHERE if self.values is None else begins + self.values.data_ptr()

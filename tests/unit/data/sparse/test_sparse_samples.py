@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,14 @@ def test_rows_are_cut_in_whole_pieces(tmp_path: Path) -> None:
     assert part.offsets[0] == 0
     with pytest.raises(IndexError):
         rows[::2]
+
+
+def test_only_entries_as_loops_read_them_are_located() -> None:
+    ids, offsets = torch.arange(6, dtype=torch.int32), torch.tensor([0, 2, 3])
+    assert SparseRows(ids[1:4], offsets).located().counts.tolist() == [2, 1]
+    for odd in (ids.long(), ids[::2]):
+        with pytest.raises(TypeError, match="int32, side by side"):
+            SparseRows(odd, offsets).located()
 
 
 def test_a_shard_with_features_that_there_are_not(tmp_path: Path) -> None:
