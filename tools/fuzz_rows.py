@@ -72,7 +72,8 @@ class Rows:
         self.left[f.sender] = f.sequence, [*found, dict(zip(rows, values, strict=True))]
         return True
 
-    def apply(self, pushes: Sequence[Push]) -> None:
+    def apply(self, pushes: Sequence[Push], rate: float) -> None:
+        """The rate is the first's of the round, which may have no samples."""
         total = sum(push.weight for push in pushes)
         for number, table in enumerate(self.tables):
             gradient: dict[int, Any] = {}
@@ -82,7 +83,7 @@ class Rows:
                     gradient[row] = gradient.get(row, np.float32(0)) + share * values
             for row, values in gradient.items():
                 whole = values + np.float32(0) * table[row]
-                table[row] = table[row] - np.float32(pushes[0].lr) * whole
+                table[row] = table[row] - np.float32(rate) * whole
 
     def compare(self, desk: Desk) -> None:
         """Nothing but what was taken here has changed anything there."""

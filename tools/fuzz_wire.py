@@ -216,8 +216,8 @@ class Reference:
     def _decided(self, block: int, decision: object) -> None:
         apply, answer, drop, _ = decision  # type: ignore[misc]
         total, mean = 0.0, None
-        if self.rows is not None and not block:
-            self.rows.apply([p for p in apply if p.weight > 0])
+        if self.rows is not None and apply and not block:
+            self.rows.apply([p for p in apply if p.weight > 0], apply[0].lr)
         for p in apply:
             self.done[block][p.worker] = p.sequence
             if p.weight > 0:
