@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paceline.data.base import Batch, Data, Rows
+from paceline.data.base import Array, Batch, Data, Rows
 from paceline.data.sparse.rows import ENTRY_BYTES, Located, SparseRows, whole
 from paceline.data.sparse.shards import Manifest, Part, open_shard, whole_manifest
 from paceline.errors import DataError
@@ -91,7 +91,7 @@ class SparseSamples:
         entry = ENTRY_BYTES * (1 + manifest.valued)
         self._large = sum(shard.entries for shard in shards) * entry > KEPT
         self._held: dict[int, None] = {}  # chunks, in the order in which they came
-        assert not len(self.batch(np.empty(0, np.int64))[0].ids)  # loops are here from now on
+        self.gathered(self._located(np.empty(0, np.int64))[0])  # loops are here from now on
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -100,13 +100,18 @@ class SparseSamples:
         rows = np.ascontiguousarray(rows, np.int64)
         if self._large and len(rows):
             self._hold(np.unique(rows // CHUNK).tolist())
+        located, labels = self._located(rows)
+        return MappedRows(self, located), torch.from_numpy(labels)
+
+    def _located(self, rows: Rows) -> tuple[Located, Array]:
+        """Where these are, and their labels."""
         ids, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         values = np.empty(len(rows) if self._valued else 0, np.int64)
         labels = np.empty(len(rows), np.float32)
         shards = self._first, self._entries, self._places, self._width or 0
         if not _locate(*shards, rows, ids, values, counts, labels):
-            raise self.damaged()
-        return MappedRows(self, Located(ids, values, counts)), torch.from_numpy(labels)
+            raise self._damaged()
+        return Located(ids, values, counts), labels
 
     def gathered(self, located: Located) -> SparseRows:
         """Those rows, with their entries in one place."""
@@ -115,7 +120,7 @@ class SparseSamples:
         ids = np.empty(offsets[-1], np.int32)
         values = np.empty(offsets[-1] if self._valued else 0, np.float32)
         if _gather(*located, offsets, ids, values) >= self._features:
-            raise self.damaged()
+            raise self._damaged()
         entries = torch.from_numpy(ids), torch.from_numpy(offsets)
         return SparseRows(*entries, torch.from_numpy(values) if self._valued else None)
 
@@ -141,7 +146,7 @@ class SparseSamples:
             part = max(begin, start) - start, min(end, stop) - start
             self._shards[number].advise(int(part[0]), int(part[1]), advice)
 
-    def damaged(self) -> DataError:
+    def _damaged(self) -> DataError:
         return DataError(
             f"a shard in '{self._folder}' has rows or features that there are not: it is damaged; "
             "convert the data again."
