@@ -87,26 +87,38 @@ class InChunks(Order):
         found = []
         while start < stop:
             number = int(np.searchsorted(self._ends, start, side="right"))
-            end = int(self._ends[number])
-            rows = self._mix(number)
-            found.append(rows[start - end + len(rows) : min(stop, end) - end + len(rows)])
-            start = min(stop, end)
+            first = int(self._ends[number - 1]) if number else 0
+            end = min(stop, int(self._ends[number]))
+            found.append(self._some(number, start - first, end - first))
+            start = end
         return found[0] if len(found) == 1 else np.concatenate([self._rows, *found])
 
-    def _mix(self, number: int) -> Rows:
+    def _some(self, number: int, begin: int, end: int) -> Rows:
+        """Of samples that are mixed together those from `begin` to `end`."""
         if self._mixed[0] != number:
-            chunks = self._chunks[number * MIXED : (number + 1) * MIXED, None]
-            rows = (chunks * self._chunk + np.arange(self._chunk)).reshape(-1)
-            rows = rows[rows < self.samples]
-            runs = np.random.default_rng([self._seed, self._epoch, number])
-            order = runs.permutation(-(-len(rows) // RUN))
-            if len(rows) % RUN:  # the last run is shorter
-                places = order[:, None] * RUN + np.arange(RUN)
-                mixed = rows[places[places < len(rows)]]
-            else:
-                mixed = rows.reshape(-1, RUN)[order].reshape(-1)
-            self._mixed = number, mixed
-        return self._mixed[1]
+            self._mixed = number, self._mix(number)
+        mixed = self._mixed[1]
+        if mixed.ndim == 1:
+            return mixed[begin:end]
+        first = begin // RUN  # runs are only told apart where they are needed
+        some = (mixed[first : -(-end // RUN)] + np.arange(RUN)).reshape(-1)
+        return some[begin - first * RUN : end - first * RUN]
+
+    def _mix(self, number: int) -> Rows:
+        """The first sample of each run, in a column; or all samples, where a run is shorter."""
+        chunks = self._chunks[number * MIXED : (number + 1) * MIXED, None]
+        runs = np.random.default_rng([self._seed, self._epoch, number])
+        whole = int(chunks.max()) * self._chunk + self._chunk <= self.samples
+        if whole and self._chunk % RUN == 0:
+            begins = (chunks * self._chunk + np.arange(0, self._chunk, RUN)).reshape(-1, 1)
+            mixed: Rows = begins[runs.permutation(len(begins))]
+            return mixed
+        rows = (chunks * self._chunk + np.arange(self._chunk)).reshape(-1)
+        rows = rows[rows < self.samples]
+        order = runs.permutation(-(-len(rows) // RUN))
+        places = (order[:, None] * RUN + np.arange(RUN)).reshape(-1)
+        shorter: Rows = rows[places[places < len(rows)]]
+        return shorter
 
 
 def order(samples: Sized, seed: int) -> Order:

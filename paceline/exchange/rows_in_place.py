@@ -6,7 +6,8 @@ at once may lose one of the changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch import Tensor
 from paceline.exchange.base import Among, Copied, Post
 from paceline.exchange.rows import Push, Pushed, Rows, as_arrays, as_tensors, begins
 from paceline.exchange.tables import Table
+from paceline.server.popular import Popular
 from paceline.server.rowkeep import kept_rows, put_rows
 from paceline.server.rowrules import RowRule
 from paceline.server.rowview import RowView
@@ -59,19 +61,26 @@ class RowsInPlace(Rows):
 class AtOnce(RowsInPlace):
     """For `hogwild`: a layer that can (`in_place`) changes its rows sample by sample as it goes.
 
-    What costs is to find a row in memory; that is then done once.
+    What costs is to find a row in memory; that is then done once. Of several workers each keeps
+    popular rows for itself for some samples, where the rule allows it.
     """
 
     def bind(self, tables: Sequence[Table]) -> None:
         """Loops are brought here before the first step, which would wait for them."""
         super().bind(tables)
-        for table, view in zip(tables, self._views, strict=True):
-            if table.together:
-                nowhere, nothing = np.empty(0, np.int64), np.empty(0, np.float32)
-                told = nothing, np.float32(0), np.float32(0)
-                self._rule.descending(view.whole, 0.0, 1)(nowhere, nowhere, nowhere, *told)
+        several = self._post.workers > 1 and self._rule.adds_up
+        width = 1 + self._rule.states
+        self._popular = [Popular(width) if several else None for _ in tables]
+        nowhere, nothing = np.empty(0, np.int64), np.empty(0, np.float32)
+        for _, loop in self._loops(0.0, 1):
+            loop(nowhere, nowhere, nowhere, nothing, np.float32(0), np.float32(0))
 
     def expect(self, lr: float, version: int) -> None:
-        for table, view in zip(self._tables, self._views, strict=True):
+        for table, loop in self._loops(lr, version):
+            table.work_in_place(loop)
+
+    def _loops(self, lr: float, version: int) -> Iterator[tuple[Table, Callable[..., Any]]]:
+        """Of each table that is for samples one by one."""
+        for table, view, popular in zip(self._tables, self._views, self._popular, strict=True):
             if table.together:
-                table.work_in_place(self._rule.descending(view.whole, lr, version))
+                yield table, self._rule.descending(view.whole, lr, version, popular)

@@ -1,4 +1,4 @@
-"""Rows of a table brought near before they are used, for loops that look at them in no order.
+"""Memory brought near before it is used, for loops that look at rows in no order.
 
 A processor waits for memory, and can wait for a dozen places at once if it knows them in time.
 """
@@ -7,28 +7,41 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-FOR_WRITING, NEAREST, DATA = 1, 3, 1  # of LLVM's prefetch
+from paceline.kernels.jit import inlined
+
+READ, WRITE = 0, 1  # of LLVM's prefetch
+NEAREST, DATA = 3, 1
+LINE = 64  # bytes that come at a time
 
 
-def _bring(typing: Any, table: Any, row: Any) -> Any:
+def _prefetch(purpose: int) -> Any:
+    """An intrinsic that takes any address, also one where nothing is."""
 
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        stride = builder.extract_value(array.strides, 0)
-        address = builder.ptrtoint(array.data, stride.type)
-        address = builder.add(address, builder.mul(arguments[1], stride))
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        shape = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-        how = [flag(FOR_WRITING), flag(NEAREST), flag(DATA)]
-        builder.call(prefetch, [builder.inttoptr(address, byte), *how])
-        return context.get_dummy_value()
+    def prefetch(typing: Any, address: Any) -> Any:
 
-    return types.void(table, types.intp), code
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            shape = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+            how = [flag(purpose), flag(NEAREST), flag(DATA)]
+            builder.call(function, [builder.inttoptr(arguments[0], byte), *how])
+            return context.get_dummy_value()
+
+        return types.void(types.intp), code
+
+    return intrinsic(prefetch)
 
 
-bring: Any = intrinsic(_bring)  # bring(table, row) has the beginning of a row near, of any row
+bring_to_read: Any = _prefetch(READ)
+bring_to_change: Any = _prefetch(WRITE)
+
+
+@inlined
+def bring(table, row):  # type: ignore[no-untyped-def]
+    """Have the beginning of a row near, of any row, to change it."""
+    bring_to_change(table.ctypes.data + np.int64(row) * table.strides[0])

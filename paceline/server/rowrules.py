@@ -19,6 +19,7 @@ from paceline.errors import RequestError
 from paceline.kernels import rowrules
 from paceline.kernels.arrays import Floats, Ids
 from paceline.server.catalog import ROWWISE, STATES
+from paceline.server.popular import Popular, descend
 
 if TYPE_CHECKING:
     from paceline.server.elementwise import Hyper
@@ -40,6 +41,7 @@ class RowRule:
             raise RequestError(f"optimizer '{name}' has no form for sparse tables; use {known}.")
         self.name = name
         self.states = STATES[name]  # numbers it keeps for each of a row's
+        self.adds_up = name != "adam"  # what several did to a row by themselves; means do not
         self._hyper = hyper
 
     def __call__(
@@ -49,12 +51,14 @@ class RowRule:
         rowrules.update(weights, state, rows, grad, *self.told(lr, t))
 
     def descending(
-        self, table: Floats, lr: float, t: int
+        self, table: Floats, lr: float, t: int, popular: Popular | None = None
     ) -> Callable[..., tuple[float, float, int]]:
         """A loop that finds gradients of samples and applies them, one by one, to a table [rows,
         weight and state]: it takes what `SparseRows.located` tells, labels, bias and a factor."""
-        rule, *numbers = self.told(lr, t)
-        return partial(rowrules.DESCENDING[rule], table, *numbers)
+        told = self.told(lr, t)
+        if popular is None:
+            return partial(descend, table, told)
+        return partial(popular.descend, table, told)
 
     def told(self, lr: float, t: int) -> tuple[Any, ...]:
         """Its code and four numbers, single ones, so that arithmetic stays in single precision."""

@@ -1,6 +1,7 @@
-"""Text to shards, once: read and cut in one thread, parsed on all cores, written shard by shard.
+"""Text to shards, once: cut in one thread, parsed on all cores, written shard by shard.
 
-    files ─► pieces of whole lines ─► parse, in threads ─► rows, in order ─► shards ─► manifest
+    files ─► pieces of whole lines ─► load and parse ─► rows, in order ─► shards ─► manifest
+                                       a thread a core                    another thread
 
 The manifest says after every shard how far the sources are, so what is broken off goes on there.
 Lines that are no rows are counted and left out; the first few are told with file and line.
@@ -14,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ import numpy.typing as npt
 from paceline.data.sparse.shards import (
     Manifest,
     Part,
-    Shard,
     read_manifest,
     write_manifest,
     write_shard,
@@ -104,49 +104,42 @@ def _convert(request: Request, folder: Path, tell: Callable[[Progress], None]) -
     files = request.files()
     paths = [path for _, path in files]
     sizes = [packed_bytes(path) for path in paths]
-    collected = Collected(request, folder)
-    lines, malformed, faults = manifest.lines, manifest.malformed, list(manifest.faults)
     rows = first = sum(shard.rows for shard in manifest.shards)
-    after = Position(**manifest.position) if manifest.position else Position()
+    now = Position(**manifest.position) if manifest.position else Position()
     before: float | None = None
-    for piece, parsed in _parsed(request.parse, pieces(paths, after, header=request.header)):
-        part, path = files[piece.begin.file]
-        collected.add(part, parsed, rows)
-        rows += len(parsed.labels)
-        lines, malformed = lines + parsed.lines, malformed + parsed.bad
-        faults += [
-            f"{path} line {piece.begin.line + line + 1}: {fault.sentence}: '{text}'"
-            for line, fault, text in parsed.faults
-        ]
-        del faults[FAULTS:]
-        if malformed > request.malformed * max(lines, ENOUGH):
-            raise too_many(malformed, lines, request.malformed, faults)
-        if collected.much:
-            manifest = manifest.more(
-                collected.flush(len(manifest.shards)),
-                position=piece.end._asdict(),
-                lines=lines,
-                malformed=malformed,
-                faults=tuple(faults),
+    with Writer(folder, manifest) as writer:
+        collected = Collected(request)
+        told = manifest
+        for piece, parsed in _parsed(request.parse, pieces(paths, now, header=request.header)):
+            part, path = files[piece.file]
+            line = now.line if piece.line is None else piece.line
+            collected.add(part, parsed, rows)
+            rows += len(parsed.labels)
+            faults = (
+                f"{path} line {line + number + 1}: {fault.sentence}: '{text}'"
+                for number, fault, text in parsed.faults
             )
-            write_manifest(folder, manifest)
-        share = _done(piece, sizes)
-        before = share if before is None and first else before or 0.0
-        tell(Progress(rows, malformed, share, before, rows - first))
-    if malformed > request.malformed * lines:
-        raise too_many(malformed, lines, request.malformed, faults)
-    manifest = manifest.more(
-        collected.flush(len(manifest.shards)),
-        position={},
-        lines=lines,
-        malformed=malformed,
-        faults=tuple(faults),
-        whole=True,
-    )
-    if not manifest.rows("train"):
-        raise DataError(f"there is no row in {', '.join(str(path) for path in request.train)}.")
-    write_manifest(folder, manifest)
-    return manifest
+            now = Position(piece.file, piece.end, line + parsed.lines)
+            told = told.more(
+                (),
+                position=now._asdict(),
+                lines=told.lines + parsed.lines,
+                malformed=told.malformed + parsed.bad,
+                faults=(*told.faults, *faults)[:FAULTS],
+            )
+            _check(request, told, max(told.lines, ENOUGH))
+            if collected.much:
+                writer.write(collected.take(), told)
+            share = _done(piece, sizes)
+            before = share if before is None and first else before or 0.0
+            tell(Progress(rows, told.malformed, share, before, rows - first))
+        _check(request, told, told.lines)
+        return writer.end(collected.take(), told)
+
+
+def _check(request: Request, told: Manifest, lines: int) -> None:
+    if told.malformed > request.malformed * lines:
+        raise too_many(told.malformed, told.lines, request.malformed, told.faults)
 
 
 def _begun(request: Request, folder: Path) -> Manifest:
@@ -167,13 +160,60 @@ def _begun(request: Request, folder: Path) -> Manifest:
     return found
 
 
+Parts = dict[Part, list[Parsed]]
+
+
+class Writer:
+    """Writes shards in a thread of its own, while the next rows are made: one at a time.
+
+    What a manifest names is whole: it is written when its shards are.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self._folder = folder
+        self._manifest = manifest
+        self._thread = ThreadPoolExecutor(1, "paceline-write")
+        self._under_way: Future[None] | None = None
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def write(self, parts: Parts, told: Manifest) -> None:
+        """Have these rows on disk, and then what is told of all until now."""
+        self._wait()
+        self._under_way = self._thread.submit(self._write, parts, told)
+
+    def end(self, parts: Parts, told: Manifest) -> Manifest:
+        """The same with the last rows; everything is there on return."""
+        self._wait()
+        self._write(parts, told.more((), position={}, whole=True))
+        return self._manifest
+
+    def _wait(self) -> None:
+        if self._under_way is not None:
+            self._under_way.result()
+
+    def _write(self, parts: Parts, told: Manifest) -> None:
+        shards = list(self._manifest.shards)
+        for part, all_of in parts.items():
+            if any(len(one.labels) for one in all_of):
+                shards.append(write_shard(self._folder, f"{len(shards):05d}", part, all_of))
+        whole = replace(told, shards=tuple(shards))
+        if whole.whole and not whole.rows("train"):
+            raise DataError("there is no row to train with.")
+        write_manifest(self._folder, whole)
+        self._manifest = whole
+
+
 class Collected:
     """Rows for the next shards, one of each part."""
 
-    def __init__(self, request: Request, folder: Path) -> None:
+    def __init__(self, request: Request) -> None:
         self._request = request
-        self._folder = folder
-        self._parts: dict[Part, list[Parsed]] = {"train": [], "test": []}
+        self._parts: Parts = {"train": [], "test": []}
         self._entries = 0  # and rows, which may have none
 
     @property
@@ -195,16 +235,10 @@ class Collected:
         else:
             self._parts[part].append(parsed)
 
-    def flush(self, number: int) -> list[Shard]:
-        """Write what there is, as shards numbered from there on."""
-        written: list[Shard] = []
-        for part, all_of in self._parts.items():
-            if any(len(one.labels) for one in all_of):
-                name = f"{number + len(written):05d}"
-                written.append(write_shard(self._folder, name, part, all_of))
-            all_of.clear()
-        self._entries = 0
-        return written
+    def take(self) -> Parts:
+        """All there are; the next begin anew."""
+        taken, self._parts, self._entries = self._parts, {"train": [], "test": []}, 0
+        return taken
 
 
 def chosen(rows: Parsed, which: npt.NDArray[np.bool_], width: int | None) -> Parsed:
@@ -231,7 +265,7 @@ def _parsed(parse: Parse, found: Iterator[Piece]) -> Iterator[tuple[Piece, Parse
         under_way: deque[tuple[Piece, Future[Parsed]]] = deque()
         try:
             for piece in found:
-                under_way.append((piece, threads.submit(parse, piece.text)))
+                under_way.append((piece, threads.submit(_parse, parse, piece)))
                 if len(under_way) > cores:
                     first, rows = under_way.popleft()
                     yield first, rows.result()
@@ -243,9 +277,13 @@ def _parsed(parse: Parse, found: Iterator[Piece]) -> Iterator[tuple[Piece, Parse
                 rows.cancel()
 
 
+def _parse(parse: Parse, piece: Piece) -> Parsed:
+    return parse(piece.load())
+
+
 def _done(piece: Piece, sizes: Sequence[int]) -> float:
     """Of what is on disk."""
-    before = sum(sizes[: piece.end.file])
+    before = sum(sizes[: piece.file])
     return min(1.0, (before + piece.read) / max(1, sum(sizes)))
 
 

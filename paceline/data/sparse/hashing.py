@@ -11,7 +11,10 @@ something are rounded down to their three leading binary digits before: 1000 cou
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numba.cpython.unsafe import numbers
 
 from paceline.kernels.jit import inlined
 
@@ -19,6 +22,7 @@ PRIME = np.uint64(0x100000001B3)
 FIRST = 0xCBF29CE484222325
 MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 PLACES = 4 * 61  # of all counts of 63 bits
+leading_zeros: Any = numbers.leading_zeros
 HALF, SHIFT, THREE = np.uint64(32), np.uint64(33), np.uint64(3)
 
 
@@ -80,7 +84,5 @@ def number(h, features):  # type: ignore[no-untyped-def]
 @inlined
 def place_of(count):  # type: ignore[no-untyped-def]
     """The place of a count: 0 to 7, then four for each binary digit more."""
-    drop = 0
-    while (count >> drop) > 7:
-        drop += 1
+    drop = max(0, 61 - leading_zeros(np.uint64(count)))
     return 4 * drop + (count >> drop)

@@ -14,6 +14,7 @@ from paceline.data.base import Array, Batch, Data, Rows
 from paceline.data.sparse.rows import ENTRY_BYTES, Located, SparseRows, whole
 from paceline.data.sparse.shards import Manifest, Part, open_shard, whole_manifest
 from paceline.errors import DataError
+from paceline.kernels.ahead import bring_to_read
 from paceline.kernels.jit import compiled, inlined
 from paceline.kernels.places import array_at
 
@@ -21,6 +22,7 @@ CHUNK = 1024  # rows side by side on disk, which are read together
 KEPT = 1 << 30  # bytes of rows that a process may hold as a whole
 MOST_HELD = 256  # chunks, where it may not
 LABELS, IDS, OFFSETS, VALUES = range(4)
+LABELS_AHEAD = 64  # samples whose labels are brought near
 
 
 def open_shards(folder: Path) -> tuple[Data, Manifest]:
@@ -182,6 +184,8 @@ def _locate(first, entries, places, width, rows, ids, values, counts, labels):  
         if len(values):
             values[place] = places[shard, VALUES] + ENTRY_BYTES * begin
         counts[place] = count
+        soon = rows[min(place + LABELS_AHEAD, len(rows) - 1)] - first[shard]
+        bring_to_read(places[shard, LABELS] + soon)
         labels[place] = array_at(places[shard, LABELS], local + 1, np.uint8)[local]
     return True
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -21,6 +23,7 @@ LONGEST = 64 << 20  # bytes of one line
 NEAR = 1 << 12  # bytes in which a line mostly ends
 NEWLINE = ord("\n")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+Text = npt.NDArray[np.uint8]
 DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError)
 
 
@@ -36,11 +39,17 @@ START = Position()
 
 
 class Piece(NamedTuple):
-    """Some lines, the first of which is line `begin.line` of its file, from 0."""
+    """Some lines of a file, which `load` gives, from any thread, with the end of the last.
 
-    text: npt.NDArray[np.uint8]
-    begin: Position
-    end: Position
+    `line` is the number of its first, from 0, where that is known without those before: of the
+    first piece of a file.
+    """
+
+    load: Callable[[], Text]
+    file: int
+    begin: int  # byte
+    end: int
+    line: int | None
     read: int  # bytes of the file on disk, so far
 
 
@@ -57,9 +66,10 @@ def pieces(
             if header and not begin.byte:
                 length = len(first_line(paths[number], file))
                 begin = Position(number, length, 1)
-            else:
+            elif file.plain is not file.disk:
                 _skip(file, begin.byte)
-            yield from _lines(paths[number], file, begin)
+            cut = _spans if file.plain is file.disk else _lines
+            yield from cut(paths[number], file, begin)
 
 
 class Unpacked(io.RawIOBase):
@@ -133,15 +143,14 @@ def packed_bytes(path: Path) -> int:
 
 
 def _skip(file: Source, count: int) -> None:
-    if file.plain is file.disk:
-        file.plain.seek(count)
-        return
     while count > 0:
         count -= len(file.plain.read(min(count, PIECE))) or count
 
 
 def _lines(path: Path, file: Source, begin: Position) -> Iterator[Piece]:
-    rest = np.empty(0, np.uint8)
+    """Of a file that has to be unpacked in order."""
+    rest, at = np.empty(0, np.uint8), begin.byte
+    first: int | None = begin.line
     while True:
         text = np.empty(len(rest) + PIECE, np.uint8)
         text[: len(rest)] = rest
@@ -154,19 +163,79 @@ def _lines(path: Path, file: Source, begin: Position) -> Iterator[Piece]:
             text[count - 1] = NEWLINE
         cut = _last_end(text[:count])
         if not cut and count > LONGEST:
-            raise DataError(
-                f"'{path}' line {begin.line + 1} is longer than {LONGEST >> 20} MB: "
-                "is it a text file?"
-            )
+            raise _too_long(path, at)
         rest = text[cut:count].copy()
         if cut:
-            lines = int(np.count_nonzero(text[:cut] == NEWLINE))
-            end = Position(begin.file, begin.byte + cut - (not read), begin.line + lines)
-            yield Piece(text[:cut], begin, end, file.disk.tell())
-            begin = end
+            end = at + cut - (not read)
+            yield Piece(partial(_given, text[:cut]), begin.file, at, end, first, file.disk.tell())
+            at, first = end, None
 
 
-def _last_end(text: npt.NDArray[np.uint8]) -> int:
+def _given(text: Text) -> Text:
+    return text
+
+
+class _Held:
+    """A file that stays open for as long as somebody may read it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._fd = os.dup(file.fileno())
+        self.size = os.fstat(self._fd).st_size
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+    def into(self, text: Text, begin: int) -> int:
+        """Fill it from there on; how many bytes there were."""
+        done = 0
+        while done < len(text) and (read := os.preadv(self._fd, [text[done:].data], begin + done)):
+            done += read
+        return done
+
+
+def _spans(path: Path, file: Source, begin: Position) -> Iterator[Piece]:
+    """Of a file that can be read anywhere: only the ends of lines are looked for here."""
+    held, at = _Held(file.disk), begin.byte
+    first: int | None = begin.line
+    while at < held.size:
+        end = _cut(path, held, at)
+        yield Piece(partial(_loaded, path, held, at, end), begin.file, at, end, first, end)
+        at, first = end, None
+
+
+def _cut(path: Path, held: _Held, begin: int) -> int:
+    """Where a piece ends that begins there: after a line, or with the file."""
+    end = begin
+    while (end := end + PIECE) < held.size:
+        span = NEAR
+        while True:
+            near = np.empty(min(span, end - begin), np.uint8)
+            held.into(near, end - len(near))
+            if last := _last_end(near):
+                return end - len(near) + last
+            if len(near) == end - begin:
+                break
+            span *= 16
+        if end - begin > LONGEST:
+            raise _too_long(path, begin)
+    return held.size
+
+
+def _loaded(path: Path, held: _Held, begin: int, end: int) -> Text:
+    text = np.empty(end - begin + 1, np.uint8)
+    if held.into(text[:-1], begin) < end - begin:
+        raise DataError(f"'{path}' was cut short while it was read.")
+    text[-1] = NEWLINE  # which a last line may lack
+    return text[:-1] if text[-2] == NEWLINE else text
+
+
+def _too_long(path: Path, byte: int) -> DataError:
+    return DataError(
+        f"'{path}' has a line of more than {LONGEST >> 20} MB at byte {byte:,}: is it a text file?"
+    )
+
+
+def _last_end(text: Text) -> int:
     """Where the last whole line ends; 0 if none does."""
     span = NEAR
     while True:

@@ -244,7 +244,7 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(sources, "PIECE", 64)
     monkeypatch.setattr(sources, "LONGEST", 1024)
     source = write(tmp_path / "rows.txt", line(1) + "x" * 5000)
-    with pytest.raises(DataError, match="line 2 is longer"):
+    with pytest.raises(DataError, match="a line of more than"):
         list(pieces([source]))
 
 
@@ -256,10 +256,30 @@ def test_pieces_begin_where_they_are_asked_to(
         source = write(tmp_path / f"rows{suffix}", "".join(map(line, range(100))))
         found = list(pieces([source]))
         assert len(found) > 5
+        lines = 0
         for piece, after in pairwise(found):
             assert piece.end == after.begin
-            rest = b"".join(p.text.tobytes() for p in pieces([source], Position(*piece.end)))
-            assert rest == "".join(map(line, range(piece.end.line, 100))).encode()
+            lines += int(np.count_nonzero(piece.load() == ord("\n")))
+            again = list(pieces([source], Position(0, piece.end, lines)))
+            assert again[0].line == lines
+            rest = b"".join(p.load().tobytes() for p in again)
+            assert rest == "".join(map(line, range(lines, 100))).encode()
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_last_line_may_lack_its_end(tmp_path: Path, suffix: str) -> None:
+    source = write(tmp_path / f"rows{suffix}", line(1) + line(2).rstrip("\n"))
+    found = list(pieces([source]))
+    assert b"".join(p.load().tobytes() for p in found) == (line(1) + line(2)).encode()
+    assert found[-1].end == len(line(1) + line(2)) - 1
+
+
+def test_a_source_that_is_cut_short_meanwhile_is_told(tmp_path: Path) -> None:
+    source = write(tmp_path / "rows.txt", "".join(map(line, range(100))))
+    (piece,) = pieces([source])
+    source.write_text(line(1))
+    with pytest.raises(DataError, match="cut short"):
+        piece.load()
 
 
 def test_a_shard_that_is_not_what_it_was_is_refused(tmp_path: Path) -> None:
