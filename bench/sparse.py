@@ -49,18 +49,17 @@ from paceline.measure.rates import durations
 from paceline.store.atomic import write_atomic
 
 ROWS = 4_000_000
-TEXT_ROWS = 1_000_000
+TEXT_ROWS = 2_000_000
 FEATURES = 33_762_578
 BATCH = 1000
-COUNTED = 8000  # of hogwild, which takes samples one by one: a batch is how often it tells of them
 SECONDS = 900.0
 WIRE_STEPS, DENSE_STEPS = 60, 8
 PARTS = ("speed", "quality", "wire", "reviews")
 TASK: dict[str, Any] = {"task": "sparse-logreg", "epochs": 1, "checkpoint_every": 0}
 OURS: dict[str, dict[str, Any]] = {
     "single": {"strategy": "single"},
-    "hogwild, 1 worker": {"strategy": "hogwild", "workers": 1, "batch": COUNTED},
-    "hogwild, 2 workers": {"strategy": "hogwild", "workers": 2, "batch": COUNTED},
+    "hogwild, 1 worker": {"strategy": "hogwild", "workers": 1},
+    "hogwild, 2 workers": {"strategy": "hogwild", "workers": 2},
     "ps-async shm, 2 workers": {"strategy": "ps-async", "workers": 2, "transport": "shm"},
     "ps-sync shm, 2 workers": {"strategy": "ps-sync", "workers": 2, "transport": "shm"},
 }

@@ -23,6 +23,7 @@ class Facts:
     optimizer: str
     layers: tuple[int, ...] = ()  # the size of each of the model's parameters
     tables: tuple[tuple[int, int], ...] = ()  # rows and columns of each sparse table
+    one_by_one: bool = False  # the model can change its tables sample by sample
     hyper: dict[str, float] = field(default_factory=dict)  # the optimizer's, where not the spec's
     data: str = ""  # the data set's name, where the task trains on a named one
 

@@ -17,6 +17,7 @@ from paceline.worker.recipe import settle
 # Below this many parameters one server is quicker than several: each costs a message or a lock.
 LARGE = 2_000_000
 BOUND = 3  # rounds
+MANY, SOME_BATCHES = 32_000, 64  # samples of a batch at most, and batches of a worker at least
 SYNC_EVERY = 10  # steps
 
 
@@ -26,7 +27,7 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
     A loop of the user's own takes its samples itself.
     """
     first = _alike(facts)
-    batch = spec.batch or first.batch
+    batch = spec.batch or _batch(spec, first)
     if first.samples < 1 and not own_loop:
         raise SpecError(["the task's data has no training samples."])
     if batch > first.samples and not own_loop:
@@ -63,6 +64,13 @@ def resolve(spec: RunSpec, facts: Sequence[Facts], cores: int, own_loop: bool) -
     if own_loop:  # its rate is its own, and so is whatever it does with it
         return spec.with_(**changes, scale_lr="none", warmup=0.0, decay="none")
     return settle(spec.with_(**changes), first, given=spec.lr is not None)
+
+
+def _batch(spec: RunSpec, facts: Facts) -> int:
+    """The task's own; a larger one where it is only how often a worker tells what it did."""
+    if spec.strategy != "hogwild" or not facts.one_by_one:
+        return facts.batch
+    return max(facts.batch, min(MANY, facts.samples // (SOME_BATCHES * spec.workers)))
 
 
 def _alike(facts: Sequence[Facts]) -> Facts:

@@ -35,11 +35,11 @@ class SparseLinear(nn.Module):
     # once; tells the loss, the bias's gradient, and the highest row there is.
     in_place: Callable[..., tuple[float, float, int]] | None = None
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, bias: float = 0.0) -> None:
         super().__init__()
         # numpy's zeros take no memory before they are touched; torch's do.
         self.weight = nn.Parameter(torch.from_numpy(np.zeros((features, 1), np.float32)))
-        self.bias = nn.Parameter(torch.zeros(1))
+        self.bias = nn.Parameter(torch.tensor([bias]))
         self._slots = np.full(SLOTS, sparse.FREE, np.int64)
         self._rows, self._inverse = np.empty(0, np.int64), np.empty(0, np.int32)
 

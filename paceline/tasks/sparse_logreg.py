@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import cast
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paceline.data.base import Batch
+from paceline.data.base import Batch, Samples
 from paceline.errors import DataError, TaskError
 from paceline.kernels import sparse
 from paceline.kernels.arrays import sparse_of
@@ -21,12 +22,15 @@ from paceline.tasks.fit import features_of
 from paceline.tasks.ranks import ranks
 from paceline.tasks.sparse_linear import SparseLinear, entry_values
 
+BATCH = 1000
+CHUNK, CHUNKS = 1024, 64  # samples that lie side by side, and how many times so many are looked at
+
 
 class SparseLogreg(Task):
     """Only weights of features that a batch has are read, exchanged and changed."""
 
     data_name = "clicks"
-    batch = 1000
+    batch = BATCH
     epochs = 1
     lr = 0.05
     optimizer = "adagrad"
@@ -39,7 +43,7 @@ class SparseLogreg(Task):
                 f"--features {self.features}: the data has {there:,}; convert it with as many as "
                 "you want."
             )
-        return SparseLinear(self.features or there)
+        return SparseLinear(self.features or there, bias=log_odds(self.data().train))
 
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
         """In closed form, of the features that the batch has.
@@ -50,7 +54,9 @@ class SparseLogreg(Task):
         told = labels.numpy(), np.float32(linear.bias.item())
         scale = np.float32(weight / max(1, len(labels)))
         if linear.in_place is not None:
-            loss, tilt, highest = linear.in_place(*rows.located(), *told, scale)
+            # A sample changes rows by as much as in a batch of the task's own, in whichever it is.
+            loss, tilt, highest = linear.in_place(*rows.located(), *told, np.float32(1 / BATCH))
+            tilt *= BATCH * float(scale)
             if highest >= len(linear.weight):
                 raise DataError(
                     f"the data has feature {highest:,}, and the model {len(linear.weight):,} of "
@@ -78,6 +84,21 @@ class SparseLogreg(Task):
             "accuracy": ((scores > 0) == (labels > 0)).float().mean(),
             "ranks": ranks(scores, labels),
         }
+
+
+def log_odds(samples: Samples) -> float:
+    """Of the labels, from samples of everywhere: the bias with which nothing else is known.
+
+    Begun at zero, it would have to get there in small steps, and every weight would stand in for
+    it meanwhile.
+    """
+    count = len(samples)
+    begins = np.unique(np.linspace(0, max(0, count - CHUNK), CHUNKS).astype(np.int64))
+    rows = np.unique(begins[:, None] + np.arange(CHUNK))
+    rows = rows[rows < count]
+    labels = samples.batch(rows)[1]
+    ones, all_ = float((labels > 0).sum()), len(rows)
+    return math.log((ones + 0.5) / (all_ - ones + 0.5))
 
 
 def _add(parameter: nn.Parameter, gradient: Tensor) -> None:

@@ -104,7 +104,12 @@ def beta2(spec: RunSpec, facts: Facts) -> float:
 
 
 def _update(spec: RunSpec, facts: Facts) -> int:
-    """Samples behind one update: of all workers where they pool their gradients, else of one."""
+    """Samples behind one update: of all workers where they pool their gradients, else of one.
+
+    Where samples change what they find one by one, a batch is only how often that is told.
+    """
+    if spec.strategy == "hogwild" and facts.one_by_one:
+        return min(facts.batch, facts.samples)
     pooled = spec.workers - spec.backup if spec.kind.pooled else 1
     return min(spec.step_samples * pooled, facts.samples)
 

@@ -130,6 +130,7 @@ def _facts(task: Task, replica: Replica, samples: int) -> Facts:
         parameters=replica.size,
         layers=replica.layers,
         tables=tuple(table.size for table in replica.tables),
+        one_by_one=any(table.together for table in replica.tables),
         samples=samples,
         batch=task.batch,
         epochs=task.epochs,

@@ -34,6 +34,20 @@ def test_the_task_fills_what_was_left_open() -> None:
     assert spec.steps is None
 
 
+def test_where_samples_go_one_by_one_a_batch_is_how_often_that_is_told() -> None:
+    many = facts(samples=8_000_000, batch=1000, tables=((9, 1),), optimizer="adagrad")
+    alone = facts(
+        samples=8_000_000, batch=1000, tables=((9, 1),), optimizer="adagrad", one_by_one=True
+    )
+    few = facts(samples=90_000, batch=1000, tables=((9, 1),), optimizer="adagrad", one_by_one=True)
+    assert resolved(many, strategy="hogwild", workers=2).batch == 1000
+    assert resolved(alone, strategy="single").batch == 1000
+    assert resolved(alone, strategy="hogwild", workers=2).batch == 32_000
+    assert resolved(alone, strategy="hogwild", workers=16).batch == 8_000_000 // (64 * 16)
+    assert resolved(few, strategy="hogwild", workers=2).batch == 1000
+    assert resolved(alone, strategy="hogwild", workers=2, batch=50).batch == 50
+
+
 def test_what_was_asked_stands() -> None:
     spec = resolved(batch=7, steps=9, lr=0.5, optimizer="sgd")
     assert (spec.batch, spec.epochs, spec.lr, spec.optimizer) == (7, None, 0.5, "sgd")

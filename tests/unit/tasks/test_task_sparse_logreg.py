@@ -14,7 +14,7 @@ from paceline.exchange.tables import make_dense, tables_of
 from paceline.spec import RunSpec
 from paceline.tasks.load import load_task
 from paceline.tasks.sparse_linear import SparseLinear
-from paceline.tasks.sparse_logreg import SparseLogreg
+from paceline.tasks.sparse_logreg import SparseLogreg, log_odds
 
 FEATURES = 2000
 
@@ -80,3 +80,24 @@ def test_the_same_rows_whatever_pieces_they_are_made_in(tmp_path: Path) -> None:
     assert whole.rows.ids.min() >= 0
     assert whole.rows.ids.max() < FEATURES
     assert not np.array_equal(whole.rows.ids, clicks(0, 100, FEATURES, 4).rows.ids)
+
+
+def test_the_bias_begins_with_the_log_odds_of_the_labels(task: SparseLogreg) -> None:
+    train = task.data().train
+    labels = train.batch(np.arange(len(train)))[1]
+    share = float(labels.mean())
+    begun = task.model().bias.item()
+    assert begun == pytest.approx(np.log(share / (1 - share)), abs=0.02)
+
+
+@pytest.mark.parametrize("label", [0.0, 1.0])
+def test_labels_that_are_all_alike_have_finite_odds(label: float) -> None:
+    class Alike:
+        def __len__(self) -> int:
+            return 3000
+
+        def batch(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+            assert rows.max() < 3000
+            return torch.empty(len(rows)), torch.full((len(rows),), label)
+
+    assert 5 < abs(log_odds(Alike())) < 20

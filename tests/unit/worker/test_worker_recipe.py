@@ -43,6 +43,13 @@ def test_a_rate_that_was_given_is_used_as_it_is() -> None:
     assert {constant.rate(seen) for seen in range(0, 36_000, 500)} == {0.3}
 
 
+@pytest.mark.parametrize("rule", ["sgd", "adagrad"])
+def test_samples_one_by_one_have_the_tasks_rate_in_any_batch(rule: str) -> None:
+    found = facts(optimizer=rule, one_by_one=True)
+    assert recipe(found, strategy="hogwild", workers=2, batch=500).peak == found.lr
+    assert recipe(found, strategy="ps-async", workers=2, batch=500).peak > found.lr
+
+
 def test_a_rate_that_was_given_with_a_way_to_scale_it_is_that_of_the_tasks_batch() -> None:
     spec = settled(facts(), lr=0.3, scale_lr="linear", workers=4)
     assert (spec.lr, spec.scale_lr, spec.decay) == (0.3, "linear", "linear")
