@@ -76,20 +76,24 @@ def efficiency(gain: Gain, workers: float) -> Gain:
 def more_than_added(speedups: Mapping[int, float], slack: float = 0.0) -> list[tuple[int, int]]:
     """Steps from a number of workers to the next larger that gained more than was added.
 
-    k more workers can bring k times one worker's speed at most, if one worker was as fast as it
-    can be:
+    k more workers can bring k times one worker's speed at most, or that of those who are there
+    if they are faster, as long as nobody was held back:
 
-        S(n + k) ≤ S(n) + k
+        S(n + k) ≤ S(n) + k · max(1, S(n) / n)
 
-    Where that does not hold, by more than a share `slack`, something else has changed, or the
-    fewer were held back.
+    Where that does not hold, by more than a share `slack`, the fewer were held back, or something
+    else has changed.
     """
     counts = sorted(speedups)
     return [
         (few, many)
         for few, many in pairwise(counts)
-        if speedups[many] > (1 + slack) * (speedups[few] + many - few)
+        if speedups[many] > (1 + slack) * _at_most(few, speedups[few], many)
     ]
+
+
+def _at_most(few: int, gain: float, many: int) -> float:
+    return gain + (many - few) * max(1.0, gain / few)
 
 
 def _relative_error(throughput: Mapping[str, Any]) -> float:
