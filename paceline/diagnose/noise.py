@@ -78,7 +78,8 @@ def noise_scale(
     """From the squared norms of gradients of `small` and of `large` samples, a pair a step.
 
     With many workers there is nothing to measure anew: `small` is what one worker's gradient was
-    made from, and `large` the round's, whose gradient is their mean.
+    made from, and `large` the round's, whose gradient is their mean. The mean of all workers'
+    squared norms tells more than that of one.
     """
     few, many = np.asarray(small_squares, np.float64), np.asarray(large_squares, np.float64)
     if not 0 < small < large:

@@ -119,10 +119,9 @@ def _caveats(
             "curve: measure it again, or do not trust one law for all of them"
         )
     # In units of the fewest, since one alone may not have been measured.
-    first = different[0]
-    unit = float(np.median(speeds[counts == first])) / first
-    means = {int(n): float(np.median(speeds[counts == n])) / unit for n in different}
-    if steps := more_than_added(means, FAR):
+    typical = {int(n): float(np.median(speeds[counts == n])) for n in different}
+    unit = typical[int(different[0])] / different[0]
+    if steps := more_than_added({n: rate / unit for n, rate in typical.items()}, FAR):
         few, many = steps[0]
         told.append(
             f"from {few} to {many} workers it gained more than was added, which no such law allows"
