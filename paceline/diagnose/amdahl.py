@@ -61,8 +61,8 @@ def fit_amdahl(workers: Sequence[int], rates: Sequence[float]) -> Amdahl | None:
 
         n / X = p + s·n        f = s / (s + p)        X(1) = 1 / (s + p)
 
-    With p, s ≥ 0 the fraction lies between 0 and 1. Two counts fit exactly, whatever they are;
-    only from three on does `off` say whether the law holds.
+    With p, s ≥ 0 the fraction lies between 0 and 1. Only from three counts on does `off`
+    say whether the law holds.
     """
     counts, speeds = check(workers, rates)
     if len(np.unique(counts)) < 2:

@@ -110,7 +110,7 @@ def _caveats(
     told = []
     different = np.unique(counts)
     if len(different) == FEWEST:
-        told.append("three worker counts fit such a curve whatever they are: measure a fourth")
+        told.append("three worker counts cannot show whether the law holds: measure a fourth")
     worst = int(np.argmax(np.abs(off)))
     if abs(off[worst]) > FAR:
         side = "above" if off[worst] > 0 else "below"
