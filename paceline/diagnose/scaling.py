@@ -1,7 +1,7 @@
-"""What more workers brought, as ratios with intervals.
+"""What more workers brought, as ratios.
 
 A ratio says something only of runs that were interleaved on the same machine; whoever calls sees
-to that.
+to that. docs/SCALING.md tells what each of them means.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,12 @@ class Ratio:
     value: float
     low: float
     high: float
+
+    def __truediv__(self, by: float) -> Ratio:
+        return Ratio(self.value / by, self.low / by, self.high / by)
+
+
+Gain = TypeVar("Gain", float, Ratio)
 
 
 def speedup(many: Mapping[str, Any], one: Mapping[str, Any]) -> Ratio:
@@ -43,9 +50,50 @@ def speedup(many: Mapping[str, Any], one: Mapping[str, Any]) -> Ratio:
     return Ratio(value, value * math.exp(-error), value * math.exp(error))
 
 
-def efficiency(gain: Ratio, workers: int) -> Ratio:
+def strong_speedup(one: float, many: float) -> float:
+    """How many times as fast the same work was done, from the seconds it took.
+
+    S = T₁ / Tₙ
+    """
+    return one / many
+
+
+def weak_speedup(one: float, many: float, growth: float) -> float:
+    """How many times as much was done in a second where the work grew too, from the seconds.
+
+    With `growth` g = Wₙ / W₁, which is n where every worker has as much to do as one had alone:
+
+        S = (Wₙ / Tₙ) / (W₁ / T₁) = g · T₁ / Tₙ
+    """
+    return growth * one / many
+
+
+def efficiency(gain: Gain, workers: float) -> Gain:
     """The speedup a worker, E = S / n: 1 if each of n is as useful as one alone."""
-    return Ratio(gain.value / workers, gain.low / workers, gain.high / workers)
+    return gain / workers
+
+
+def more_than_added(speedups: Mapping[int, float], slack: float = 0.0) -> list[tuple[int, int]]:
+    """Steps from a number of workers to the next larger that gained more than was added.
+
+    k more workers can bring k times one worker's speed at most, or that of those who are there
+    if they are faster, as long as nobody was held back:
+
+        S(n + k) ≤ S(n) + k · max(1, S(n) / n)
+
+    Where that does not hold, by more than a share `slack`, the fewer were held back, or something
+    else has changed.
+    """
+    counts = sorted(speedups)
+    return [
+        (few, many)
+        for few, many in pairwise(counts)
+        if speedups[many] > (1 + slack) * _at_most(few, speedups[few], many)
+    ]
+
+
+def _at_most(few: int, gain: float, many: int) -> float:
+    return gain + (many - few) * max(1.0, gain / few)
 
 
 def _relative_error(throughput: Mapping[str, Any]) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import UnknownName
-from paceline.report.published import lines_of, source_of
+from paceline.report.published import rows_of, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class Grid:
                 accuracy=float(row["accuracy"]),
                 seconds=float(row["seconds"]),
             )
-            for row in csv.DictReader(lines_of(self.file, comments=False))
+            for row in rows_of(self.file)
         ]
 
 

@@ -28,7 +28,10 @@ from paceline.spec.runspec import flag
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md"]
+PAGES = [
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md"),
+    *("docs/ARCHITECTURE.md", "docs/SCALING.md"),
+]
 SECONDS = 25  # the longest a command of the README may take
 STARTED = 77  # an exit code of ours: the request was right and a run would start now
 
@@ -127,8 +130,8 @@ def test_make_has_the_target(target: str) -> None:
     assert made.returncode == 0, made.stderr
 
 
-@pytest.mark.parametrize("module", sorted(told(r"python -m (bench\.\w+)`")))
-def test_bench_is_there(module: str) -> None:
+@pytest.mark.parametrize("module", sorted(told(r"python -m ((?:bench|tools)\.\w+)`")))
+def test_module_is_there(module: str) -> None:
     assert (ROOT / module.replace(".", "/")).with_suffix(".py").is_file()
 
 

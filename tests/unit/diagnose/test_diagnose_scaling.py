@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.diagnose.scaling import efficiency, speedup
+from paceline.diagnose.scaling import (
+    efficiency,
+    more_than_added,
+    speedup,
+    strong_speedup,
+    weak_speedup,
+)
 
 rates = st.floats(1e-3, 1e9)
 errors = st.floats(0, 0.5)
@@ -69,3 +75,25 @@ def test_an_unknown_rate_has_no_ratio(many: float | None, one: float | None) -> 
     found = speedup(rate(many), rate(one))
     assert math.isnan(found.value)
     assert (found.low, found.high) == (0, math.inf)
+
+
+@given(one=rates, workers=st.integers(1, 1000))
+def test_perfect_scaling_is_n_times_strong_or_weak(one: float, workers: int) -> None:
+    assert strong_speedup(one, one / workers) == pytest.approx(workers)
+    assert weak_speedup(one, one, workers) == pytest.approx(workers)
+    assert efficiency(weak_speedup(one, one, workers), workers) == pytest.approx(1)
+
+
+@given(one=rates, many=rates, growth=st.floats(1, 1000))
+def test_weak_is_the_ratio_of_what_was_done_in_a_second(
+    one: float, many: float, growth: float
+) -> None:
+    assert weak_speedup(one, many, growth) == pytest.approx((growth / many) / (1 / one))
+    assert weak_speedup(one, many, 1) == pytest.approx(strong_speedup(one, many))
+
+
+def test_a_gain_above_what_was_added_is_named() -> None:
+    assert more_than_added({1: 1, 2: 1.9, 4: 3.7, 8: 6.0}) == []
+    assert more_than_added({5: 2.16, 1: 1.0, 6: 4.03}) == [(5, 6)]
+    assert more_than_added({1: 1, 2: 2.07}) == [(1, 2)]
+    assert more_than_added({1: 1, 2: 2.07}, slack=0.05) == []
