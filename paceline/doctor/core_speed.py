@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paceline.diagnose.doctor.equality import compare
-from paceline.diagnose.doctor.facts import Equality
+from paceline.diagnose.doctor.facts import CORES, Equality
 from paceline.doctor.asked import Asked
 from paceline.measure.cores import my_cores
 
@@ -47,7 +47,7 @@ def measure(asked: Asked, seconds: float) -> tuple[Equality, ...]:
         os.sched_setaffinity(0, cores)
     return (
         compare(
-            "cores",
+            CORES,
             "exponentials/s",
             [f"core {core}" for core in cores],
             rounds,

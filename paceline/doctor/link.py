@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from functools import partial
@@ -58,7 +59,7 @@ def _measure(line: Line, address: str, seconds: float) -> Link:
     )
     return Link(
         address=address,
-        latency=spread([spread(taken).value for taken in words]),
+        latency=spread([statistics.median(taken) for taken in words]),
         slowest=percentile([word for taken in words for word in taken], 0.99),
         push=spread(push),
         pull=spread(pull),

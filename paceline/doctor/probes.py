@@ -54,7 +54,7 @@ def _probe(name: str, title: str, record: Any, seconds: float, quick: float, **m
 
 
 PROBES = (
-    _probe("core_speed", "each core", tuple[Equality, ...], 4.0, 0.6),
+    _probe("core_speed", "the speed of each core", tuple[Equality, ...], 4.0, 0.6),
     _probe("bandwidth", "memory bandwidth", Bandwidth, 2.5, 0.5),
     _probe("shared", "shared memory between two processes", Shared, 1.5, 0.3),
     _probe("loopback", "the loopback", Link, 2.5, 0.5),
@@ -63,6 +63,6 @@ PROBES = (
     _probe("gpus", "GPUs", Gpus, 0.0, 0.0),
     _probe("torch", "torch", Torch, 0.0, 0.0, module="torch_build", torch=True),
     _probe("threads", "torch threads", Threads, 9.0, 1.5, torch=True),
-    _probe("gpu_speed", "each GPU", tuple[Equality, ...], 4.0, 1.0, torch=True),
+    _probe("gpu_speed", "the speed of GPUs", tuple[Equality, ...], 4.0, 1.0, torch=True),
 )
 BY_NAME = {probe.name: probe for probe in PROBES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -39,8 +40,9 @@ def measure(asked: Asked, seconds: float) -> Shared:
             _turn(board, turn, peer)
         pieces, turn = [], WARM
         for _ in range(PIECES):
-            until, taken = time.perf_counter() + seconds / PIECES, []
-            while time.perf_counter() < until:
+            taken: list[float] = []
+            until = time.perf_counter() + seconds / PIECES
+            while not taken or time.perf_counter() < until:
                 taken.append(_turn(board, turn, peer))
                 turn += 1
             pieces.append(taken)
@@ -51,7 +53,7 @@ def measure(asked: Asked, seconds: float) -> Shared:
         peer.wait()
         os.close(fd)
     return Shared(
-        latency=spread([spread(piece).value for piece in pieces]),
+        latency=spread([statistics.median(piece) for piece in pieces]),
         slowest=percentile([taken for piece in pieces for taken in piece], 0.99),
         cores=ends,
     )

@@ -26,7 +26,7 @@ from paceline.transport.frames import Frame, Kind
 from paceline.transport.sockets import tune
 
 BLOCK = 1 << 21  # bytes of a frame, at most
-OWED = 16 * BLOCK  # bytes of answers that a peer has not taken
+OWED = 8 * BLOCK  # bytes of answers that a peer has not taken
 GUESTS = 8  # at a time
 STAY = 120.0  # seconds a guest may take
 EVERY = 0.2

@@ -17,7 +17,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.measure.student import NORMAL
+
 MISSED = 0.05
+MANY = 100  # repeats, of which those on one side are as good as normally distributed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,8 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 def _rank(repeats: int) -> int:
     """The largest k that still misses rarely enough; 0 if none does."""
+    if repeats > MANY:
+        return int(repeats / 2 - NORMAL * math.sqrt(repeats) / 2)
     k, missed = 0, 0.0
     while k < repeats:
         missed += 2 * math.comb(repeats, k) / 2**repeats

@@ -41,7 +41,7 @@ def report(facts: Facts) -> RenderableType:
         _described(facts),
         _measured(facts),
         _threads(facts.threads) if facts.threads else None,
-        *(_devices(found) for found in facts.equality if len(found.devices) > 1),
+        *(_devices(found) for found in facts.equality if len(found.devices) > 1 or found.gpus),
         gpus_table(facts.gpus) if facts.gpus and facts.gpus.devices else None,
         _warnings(warnings(facts)),
         _unmeasured(facts),
@@ -214,7 +214,7 @@ def _threads(threads: Threads) -> RenderableType:
     return stacked(
         table(
             [
-                Column(title=f"{threads.task} [{threads.batch}]", cells=marks, words=True),
+                Column(title=f"one worker of {threads.task} [{threads.batch}]", cells=marks, words=True),
                 Column(title="threads", cells=[number(n.threads) for n in counts]),
                 Column(title="samples/s", cells=[number(rate.value) for rate in rates]),
                 Column(title="between", cells=spreads),
@@ -250,7 +250,7 @@ def _devices(found: Equality) -> RenderableType:
             [
                 Column(title="device", cells=[d.name for d in shown], words=True, style="cyan"),
                 Column(title="speed", unit=unit, cells=speeds),
-                Column(title="fastest", unit="against it", cells=gaps),
+                Column(title="the fastest is", unit="times as fast", cells=gaps),
                 Column(title="others", unit="% of its time", cells=taken),
                 Column(title="clock", unit="MHz", cells=clocks),
             ]

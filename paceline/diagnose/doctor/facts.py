@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from paceline.measure.spread import Spread
 
+CORES = "cores"  # what the kind of those is called, among devices that are compared
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
@@ -36,8 +38,8 @@ class Cores:
 
     @property
     def usable(self) -> float:
-        """How many cores' worth of work can be done at once."""
-        return min(float(len(self.mine)), self.quota or float("inf"))
+        """How many cores' worth of work can be done at once: two halves of a core are one."""
+        return min(len(self.mine), self.physical or self.logical, self.quota or self.logical)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +121,14 @@ class Speed:
 class Equality:
     """Whether devices of a kind are equally fast."""
 
-    kind: str  # cores, or the name of the GPUs
+    kind: str  # CORES, or the name of the GPUs
     unit: str
     verdict: str  # equal, apart, unsure
     devices: tuple[Speed, ...]
+
+    @property
+    def gpus(self) -> bool:
+        return self.kind != CORES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

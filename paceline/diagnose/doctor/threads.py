@@ -54,9 +54,12 @@ def _sentence(task: str, told: Sequence[ThreadCount], best: int) -> str:
         return f"{task}: there is one core, so use --threads 1."
     most = told[-1]
     if best == 1:
+        verb, noise = "are", ""
+        if most.against_one.value > WORTH:
+            verb, noise = "may be", ", which could be noise"
         return (
-            f"{task}: use --threads 1; {most.threads} threads are {_times(most.against_one)} as "
-            "fast as one, and a core does more as another worker."
+            f"{task}: use --threads 1; {most.threads} threads {verb} {_times(most.against_one)} as "
+            f"fast as one{noise}, and a core does more as another worker."
         )
     gain = next(count for count in told if count.threads == best).against_one
     return (

@@ -60,7 +60,7 @@ def _steal(facts: Facts) -> Found:
 
 
 def _noise(facts: Facts) -> Found:
-    cores = next((found for found in facts.equality if found.kind == "cores"), None)
+    cores = next((found for found in facts.equality if not found.gpus), None)
     if cores is None:
         return
     worst = max((device.speed.relative or 0.0 for device in cores.devices), default=0.0)
@@ -133,7 +133,7 @@ def _told_apart(found: Equality) -> Finding:
         f"the {_called(found)} are not equal: {last.name} is {gap.value:.2f} times "
         f"({gap.low:.2f}–{gap.high:.2f}) slower than the fastest{others}"
     )
-    if found.kind == "cores":
+    if not found.gpus:
         advice = "use --balance, or keep workers off the slow ones (taskset -c)"
     else:
         advice = "compare clocks, power limits and cooling above; use --balance meanwhile"
@@ -141,7 +141,7 @@ def _told_apart(found: Equality) -> Finding:
 
 
 def _called(found: Equality) -> str:
-    return "cores" if found.kind == "cores" else f"GPUs ({found.kind})"
+    return "cores" if not found.gpus else f"GPUs ({found.kind})"
 
 
 def _threads(facts: Facts) -> Found:
