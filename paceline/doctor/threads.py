@@ -42,7 +42,7 @@ def measure(asked: Asked, seconds: float) -> Threads:
         found = {n: _rate(step, n, turn, batch) for n in order}
         rounds.append([found[n] for n in counts])
     torch.set_num_threads(usual)
-    return judge(spec.task, batch, counts, rounds)
+    return judge(spec.task.rpartition(":")[2], batch, counts, rounds)
 
 
 def _stepping(spec: RunSpec) -> tuple[Callable[[], object], int]:
