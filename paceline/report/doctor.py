@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -20,7 +19,7 @@ from paceline.report.layout import Column, stacked, table
 from paceline.report.words import NONE, between, duration, many, number
 from paceline.types import record
 
-MANY = 16  # cores; of more, only those that stand out are shown
+MANY = 8  # devices; of more, only the slowest are shown
 GB, MB, US, MS = 1e9, 1e6, 1e-6, 1e-3
 
 
@@ -57,7 +56,7 @@ def _header(facts: Facts) -> Text:
     if facts.cores:
         parts.append(many(facts.cores.logical, "core"))
     if facts.memory:
-        parts.append(f"{facts.memory.total / GB:.1f} GB")
+        parts.append(_size(facts.memory.total))
     if facts.gpus:
         parts.append(many(len(facts.gpus.devices), "GPU") if facts.gpus.devices else "no GPU")
     ended = f"measured in {duration(facts.seconds)}"
@@ -81,7 +80,9 @@ def _subjects(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "cores", _cores(facts.cores)
     if facts.load.busy_cores is not None and facts.cores:
         stolen = facts.load.steal
-        others = f"{facts.load.busy_cores:.1f} of {many(facts.cores.logical, 'core')} busy before"
+        others = (
+            f"{facts.load.busy_cores:.1f} of {many(facts.cores.logical, 'core')} busy beforehand"
+        )
         yield "others", others + ("" if stolen is None else f", {100 * stolen:.1f} % stolen")
     if facts.caches:
         yield "caches", ", ".join(_cache(cache) for cache in facts.caches)
@@ -214,7 +215,9 @@ def _threads(threads: Threads) -> RenderableType:
     return stacked(
         table(
             [
-                Column(title=f"one worker of {threads.task} [{threads.batch}]", cells=marks, words=True),
+                Column(
+                    title=f"one worker of {threads.task} [{threads.batch}]", cells=marks, words=True
+                ),
                 Column(title="threads", cells=[number(n.threads) for n in counts]),
                 Column(title="samples/s", cells=[number(rate.value) for rate in rates]),
                 Column(title="between", cells=spreads),
@@ -265,7 +268,9 @@ def _warnings(found: list[Finding]) -> RenderableType | None:
     lines: list[RenderableType] = []
     for each in found:
         lines.append(Text(f"{each.kind}: {each.sentence}.", style="yellow"))
-        lines.append(Padding(Text(f"· {each.advice}"), (0, 0, 0, 2)))
+        advice = Table.grid()
+        advice.add_row(Text("  · "), Text(each.advice))
+        lines.append(advice)
     return Group(*lines)
 
 
@@ -275,6 +280,8 @@ def _unmeasured(facts: Facts) -> RenderableType | None:
 
 
 def _size(count: float) -> str:
+    if count >= 1000 * GB:
+        return f"{count / GB / 1000:.1f} TB"
     return f"{count / GB:.1f} GB" if count >= GB else f"{count / MB:.0f} MB"
 
 

@@ -130,8 +130,8 @@ def _told_apart(found: Equality) -> Finding:
     others = f", and {len(more)} more beyond 5 %" if more else ""
     gap = last.against
     sentence = (
-        f"the {_called(found)} are not equal: {last.name} is {gap.value:.2f} times "
-        f"({gap.low:.2f}–{gap.high:.2f}) slower than the fastest{others}"
+        f"the {_called(found)} are not equal: {last.name} takes {gap.value:.2f} times "
+        f"({gap.low:.2f}–{gap.high:.2f}) as long as the fastest{others}"
     )
     if not found.gpus:
         advice = "use --balance, or keep workers off the slow ones (taskset -c)"
@@ -189,8 +189,8 @@ def _memory(facts: Facts) -> Found:
         yield Finding(
             kind="swap",
             sentence=f"{memory.swap_used / GB:.1f} GB lie in swap{now}",
-            advice="end what is not needed or use fewer workers: a swapped step takes 1,000 times "
-            "as long",
+            advice="end what is not needed, or use fewer workers: a step that needs what lies "
+            "there waits for the disk",
         )
     room = min(memory.available, memory.limit or memory.available)
     if room < LITTLE_MEMORY:
