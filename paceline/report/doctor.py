@@ -65,14 +65,14 @@ def _header(facts: Facts) -> Text:
     return Text.assemble((name, "bold"), *(f" · {part}" for part in parts))
 
 
-def _described(facts: Facts) -> RenderableType:
+def _described(facts: Facts) -> RenderableType | None:
     """What the system tells, a line a subject; long ones wrap."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column()
     for subject, told in _subjects(facts):
         grid.add_row(subject, Text(told))
-    return grid
+    return grid if grid.row_count else None
 
 
 def _subjects(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -43,7 +43,7 @@ def test_it_tells_tables_and_says_meanwhile_what_it_measures(
 ) -> None:
     told = paceline("doctor")
     assert (told.code, told.err) == (0, "measuring the disk\n")
-    assert "no warnings" in told.out
+    assert "h:5, push" in told.out
     (asked,) = doctor.asked
     assert (asked.spec["task"], asked.quick, asked.peer) == ("lenet", False, None)
     assert asked.folder.endswith("runs")

@@ -53,7 +53,7 @@ def test_links_of_many_gpus_are_listed_where_no_square_fits() -> None:
 
 
 def test_an_interrupted_one_says_so() -> None:
-    assert "interrupted after 26.4 s" in told(replace(a_laptop(), complete=False))
+    assert "interrupted after 26.4 s" in told(replace(a_laptop(), complete=False), 120)
 
 
 def test_one_object_for_programs() -> None:
