@@ -20,6 +20,7 @@ from paceline.doctor.probes import PROBES, Probe
 
 LOOK = 1.0  # seconds, to see what others do
 QUICK_LOOK = 0.3
+IMPORT = 2.0  # seconds that torch takes to be there
 
 Told = Callable[[str, float], None]  # what is measured now, and what part of all is done
 
@@ -36,7 +37,6 @@ class _Round:
         self._found: dict[str, Any] = {}
         self._unmeasured: list[Unmeasured] = []
         self._probes = [probe for probe in PROBES if probe.name != "peer" or asked.peer]
-        self._whole = sum(self._cost(probe) for probe in self._probes)
         self._done = 0.0
 
     def facts(self) -> Facts:
@@ -98,7 +98,7 @@ class _Round:
         """Take what comes until all is here or the child is gone; `left` is what is to come."""
         while left:
             probe = left[0]
-            self._told(probe.title, self._done / self._whole)
+            self._told(probe.title, self._done / sum(map(self._cost, self._probes)))
             try:
                 self._found[probe.name] = child.next(probe)
             except NotMeasured as wrong:
@@ -112,7 +112,11 @@ class _Round:
                 return
 
     def _cost(self, probe: Probe) -> float:
-        return probe.length(self._asked.quick) + 0.3
+        """About how many seconds it takes."""
+        gpus = self._found.get("gpus")
+        if probe.name == "gpu_speed" and not (gpus and gpus.devices):
+            return 0.0
+        return probe.length(self._asked.quick) + (IMPORT if probe.name == "torch" else 0.0)
 
     def _miss(self, name: str, reason: str) -> None:
         self._unmeasured.append(Unmeasured(probe=name, reason=reason.rstrip(".")))

@@ -275,7 +275,13 @@ def _warnings(found: list[Finding]) -> RenderableType | None:
 
 
 def _unmeasured(facts: Facts) -> RenderableType | None:
-    lines = [Text(f"not measured: {u.probe}: {u.reason}", style="dim") for u in facts.unmeasured]
+    reasons: dict[str, list[str]] = {}
+    for each in facts.unmeasured:
+        reasons.setdefault(each.reason, []).append(each.probe)
+    lines = [
+        Text(f"not measured: {', '.join(probes)}: {reason}", style="dim")
+        for reason, probes in reasons.items()
+    ]
     return Group(*lines) if lines else None
 
 

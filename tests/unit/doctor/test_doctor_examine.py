@@ -65,7 +65,7 @@ def test_what_is_not_measured_is_told_with_the_reason(child: type[FakeChild]) ->
     assert {u.probe for u in facts.unmeasured} == {p.name for p in PROBES} - {"gpus", "peer"}
     assert {u.reason for u in facts.unmeasured} == {"it is only a test"}
     assert [done for _, done in told] == sorted(done for _, done in told)
-    assert told[-1][1] < 1
+    assert told[-1][1] <= 1
     assert (len(child.started), child.closed) == (2, 2)
     assert facts.cores
     assert facts.memory
