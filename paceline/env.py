@@ -31,6 +31,11 @@ def runs_dir() -> Path:
     return Path(os.environ.get("PACELINE_RUNS", "runs"))
 
 
+def secret() -> str | None:
+    """PACELINE_SECRET: what both ends of `paceline doctor --peer` know, and nobody else."""
+    return os.environ.get("PACELINE_SECRET") or None
+
+
 def for_roles() -> dict[str, str]:
     """The environment of roles: this one, with malloc set for large models (launch/malloc.py)."""
     return {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.hugetlb=1", **os.environ}

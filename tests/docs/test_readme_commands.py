@@ -22,7 +22,19 @@ from typing import NamedTuple
 import pytest
 import typer
 
-from paceline.cli import convert, demo, launch, main, reproduce, resume, run, runs, scale, show
+from paceline.cli import (
+    convert,
+    demo,
+    doctor,
+    launch,
+    main,
+    reproduce,
+    resume,
+    run,
+    runs,
+    scale,
+    show,
+)
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
 
@@ -178,7 +190,7 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
 def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
     verbs = (run.run, resume.resume, scale.scale, launch.launch, demo.demo, reproduce.reproduce)
-    known = {name for verb in (*verbs, convert.convert) for name in _flags(verb)}
+    known = {name for verb in (*verbs, convert.convert, doctor.doctor) for name in _flags(verb)}
     known |= {"--help"}
     assert set(re.findall(r"`(--[a-z0-9-]+)", prose)) <= known
 
@@ -193,7 +205,7 @@ EXAMPLES = [
     line.strip().removeprefix("$ ")
     for verb in (
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
-        *(reproduce.reproduce, resume.resume, scale.scale, convert.convert),
+        *(reproduce.reproduce, resume.resume, scale.scale, convert.convert, doctor.doctor),
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")
@@ -218,9 +230,11 @@ def test_example_in_help_would_start(
     monkeypatch.setattr("paceline.store.folder.RunFolder.find", started)
     monkeypatch.setattr("paceline.data.sparse.convert.convert", started)
     monkeypatch.setattr("paceline.store.listing.list_runs", started)
+    monkeypatch.setattr("paceline.doctor.examine.examine", started)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "softmax"\n')
     (tmp_path / "train.py").write_text("")
+    (tmp_path / "secret").write_text("0123456789abcdef")
     for name in ("day_0.gz", "day_1.gz"):
         (tmp_path / name).write_bytes(b"")
     (tmp_path / "visits.csv").write_text("bought,site,hour\n")

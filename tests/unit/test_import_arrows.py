@@ -21,7 +21,7 @@ COMMON = {"errors", "types", "env", "files", "interrupts", "spec", "measure", "c
 
 MAY_IMPORT: dict[str, set[str]] = {
     # the way of a batch
-    "cli": {"api", "report", "store", "data"},
+    "cli": {"api", "report", "store", "data", "doctor"},
     "api": {"launch", "report", "store", "tasks", "data"},
     "launch": {"worker", "exchange", "server", "transport", "store", "data"},
     "worker": {"exchange", "server", "transport", "store", "tasks", "data"},
@@ -35,6 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": set(),
     "diagnose": {"store"},
     "report": {"store", "diagnose"},
+    # what a machine is good for: measured with what trains, judged by what explains
+    "doctor": {"diagnose", "launch", "worker", "exchange", "server", "transport", "tasks"},
     # what all rest on; these may not lean on COMMON as a whole
     "spec": {"errors", "catalog"},
     "measure": {"types"},

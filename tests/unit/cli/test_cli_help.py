@@ -12,7 +12,7 @@ from paceline.cli.flags import PANELS
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
 
-VERBS = ["demo", "run", "resume", "scale", "runs", "show", "reproduce", "launch"]
+VERBS = ["demo", "run", "resume", "scale", "runs", "show", "reproduce", "doctor", "launch"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,0 +1,1 @@
+"""What a machine is good for, judged from facts alone: no measuring here, and no torch."""

@@ -1,0 +1,1 @@
+"""What this machine is good for, measured: a probe a file. `diagnose/doctor` judges it."""
