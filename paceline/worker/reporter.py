@@ -146,6 +146,7 @@ class Reporter:
             loss=loss if loss is not None and math.isfinite(loss) else None,
             sent=self._exchange.sent,
             received=self._exchange.received,
+            traffic=self._exchange.traffic(),
         )
         self._control.send("progress", **record(progress))
         if self._notice is not None and self._notice.taken():

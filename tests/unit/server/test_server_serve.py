@@ -137,8 +137,8 @@ def test_push_and_pull(server: Server) -> None:
     push(one, 0, 1, torch.full((SIZE,), -2.0))
     assert torch.equal(state(one), torch.full((SIZE,), 2.0))
     assert torch.equal(pull(two, 1), torch.full((SIZE,), 2.0))
-    assert one.sent == 2 * (HEADER_BYTES + SIZE * 4)
-    assert one.received == HEADER_BYTES + SIZE * 4
+    assert one.counts.sent == 2 * (HEADER_BYTES + SIZE * 4)
+    assert one.counts.received == HEADER_BYTES + SIZE * 4
     one.close()
     two.close()
 
@@ -416,6 +416,6 @@ def test_the_tally_counts_what_went_through(server: Server, eventually: Callable
     push(line, 0, 1, torch.ones(SIZE))
     state(line)
     introduced = auth.NONCE_BYTES + auth.PROOF_BYTES
-    eventually(lambda: server.tally.sent == introduced + line.received, 5)
-    eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.sent, 5)
+    eventually(lambda: server.tally.sent == introduced + line.counts.received, 5)
+    eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.counts.sent, 5)
     assert server.desk.applied == 1
