@@ -86,7 +86,9 @@ def read(nvml: Any, index: int, handle: Any) -> Gpu:
     busy = ask("nvmlDeviceGetUtilizationRates")
     memory = ask("nvmlDeviceGetMemoryInfo")
     power, limit = ask("nvmlDeviceGetPowerUsage"), ask("nvmlDeviceGetEnforcedPowerLimit")
-    bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+    bits = ask("nvmlDeviceGetCurrentClocksEventReasons")
+    if bits is None:  # as it was called before
+        bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
     return Gpu(
         index=index,
         uuid=_text(ask("nvmlDeviceGetUUID")),

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,7 +147,7 @@ def test_files_are_read_as_they_are_now_and_close(tmp_path: Path) -> None:
     assert opened(tmp_path / "none", spare) is None
 
 
-def test_threads_that_ended_still_count() -> None:
+def test_threads_that_ended_still_count(eventually: Callable[..., Any]) -> None:
     """Each has its own switches; the whole process's never go back."""
     spare = Spare()
     meter = Meter(os.getpid(), spare)
@@ -164,15 +166,15 @@ def test_threads_that_ended_still_count() -> None:
     during = meter.read()
     over.set()
     thread.join()
+    path = Path(f"/proc/self/task/{thread.native_id}")
+    eventually(lambda: not path.exists(), 5)  # Python is done with it a little earlier
     after = meter.read()
-    assert before and during and after
-    assert before.voluntary is not None and during.voluntary is not None
-    assert during.threads == before.threads + 1
-    assert during.voluntary >= before.voluntary + 20
-    assert after.threads == before.threads
-    assert after.voluntary is not None and after.voluntary >= during.voluntary
-    assert after.delay_seconds is not None and before.delay_seconds is not None
-    assert after.delay_seconds >= before.delay_seconds
+    told = [found for found in (before, during, after) if found is not None]
+    assert [found.threads - told[0].threads for found in told] == [0, 1, 0]
+    switches = [found.voluntary or 0 for found in told]
+    assert switches[0] + 20 <= switches[1] <= switches[2]
+    delays = [found.delay_seconds or 0.0 for found in told]
+    assert delays == sorted(delays)
     held = spare.left
     meter.close()
     assert spare.left > held
@@ -191,7 +193,8 @@ def test_what_a_process_writes_is_seen_from_outside(tmp_path: Path) -> None:
         process.stdout.readline()
         found = meter.read()
         process.kill()
-    assert found is not None and found.peak_bytes is not None
+    assert found is not None
+    assert found.peak_bytes is not None
     assert found.peak_bytes > 1_000_000
     # None of it, where the folder is in memory.
     assert not found.written_bytes or found.written_bytes >= 1 << 20
