@@ -38,6 +38,15 @@ class Traffic(NamedTuple):
     messages_received: int | None = None
 
 
+class Own(NamedTuple):
+    """What a role tells of its own process: switches between its threads and others, because it had
+    to wait or because others wanted the core; and the most memory it ever had."""
+
+    voluntary: int | None = None
+    involuntary: int | None = None
+    peak_bytes: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a role is. Sent a few times a second, never per step."""
@@ -50,11 +59,13 @@ class Progress:
     sent: int = 0
     received: int = 0
     traffic: tuple[Traffic, ...] = ()  # the same by peer
+    own: Own = Own()  # noqa: RUF009 - as fixed as a number
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Progress:
         """From JSON values."""
-        return cls(**{**values, "traffic": _traffic(values)})
+        own = Own(*values.get("own", ()))
+        return cls(**{**values, "traffic": _traffic(values), "own": own})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,15 +105,17 @@ class Resources:
     memory_bytes: int  # resident
     sent: int
     received: int
-    peak_bytes: int | None = None  # the most that was ever resident
     threads: int | None = None
-    voluntary: int | None = None  # context switches of all its threads: it had to wait,
-    involuntary: int | None = None  # or others wanted the core
     delay_seconds: float | None = None  # its threads could have run and had no core
     major_faults: int | None = None  # pages that had to come from disk
     read_bytes: int | None = None  # from and to disks
     written_bytes: int | None = None
-    traffic: tuple[Traffic, ...] = ()  # bytes and messages by peer
+    # As the role said last: context switches because it had to wait, or because others wanted the
+    # core; the most that was ever resident; bytes and messages by peer.
+    voluntary: int | None = None
+    involuntary: int | None = None
+    peak_bytes: int | None = None
+    traffic: tuple[Traffic, ...] = ()
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> Resources:

@@ -11,7 +11,7 @@ from paceline.launch.course import Course
 from paceline.launch.crew import Crew, Member
 from paceline.measure.clock import Clock
 from paceline.measure.gpu import open_gpus
-from paceline.measure.resources import Moved, Sampler
+from paceline.measure.resources import Said, Sampler
 from paceline.store.folder import RunFolder
 
 EVERY = 0.5  # seconds
@@ -50,8 +50,8 @@ class Sampling:
     def sample(self) -> None:
         living = [m for m in self._crew.left() if m.pid]
         pids = {m.role: m.pid for m in living}
-        moved = {m.role: _moved(m) for m in living}
-        self._folder.append_resources(self._sampler.sample(pids, moved))
+        said = {m.role: _said(m) for m in living}
+        self._folder.append_resources(self._sampler.sample(pids, said))
         self._folder.append_host(self._sampler.host())
         self._folder.check()
         for member in living:
@@ -76,8 +76,7 @@ class Sampling:
         self._sampler.close()
 
 
-def _moved(member: Member) -> Moved:
-    """What the role has said, and what was said on its control connection."""
-    told = member.progress
-    control = member.control.counts.from_peer("supervisor")
-    return Moved(told.sent, told.received, (*told.traffic, control))
+def _said(member: Member) -> Said:
+    """By the role itself; and what was said on its control connection."""
+    told, control = member.progress, member.control.counts.from_peer("supervisor")
+    return Said(told.sent, told.received, (*told.traffic, control), told.own)

@@ -17,6 +17,7 @@ from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
+from paceline.measure.own import own
 from paceline.server.adopting import Source, adopt
 from paceline.server.catalog import STATES
 from paceline.server.connection import STANDBY
@@ -232,6 +233,7 @@ def _tell_progress(
         sent=tally.sent,
         received=tally.received,
         traffic=_traffic(assignment, tally),
+        own=own(),
     )
     control.send("progress", **record(progress))
 

@@ -32,6 +32,7 @@ class HostMeter:
         self._name = platform.node()
         self._sys = sys
         self._speeds: dict[str, int | None] = {}
+        self._paging = b""
         self._files: dict[str, ProcFile] = {}
         for name in (*FILES, *(f"pressure/{what}" for what in PRESSURE)):
             if (file := opened(proc / name, spare)) is not None:
@@ -39,10 +40,12 @@ class HostMeter:
 
     def read(self, time: float, gpus: tuple[Gpu, ...] = ()) -> HostResources:
         cpu = cpu_in(self._read("stat"))
-        memory, paging = self._read("meminfo"), self._read("vmstat")
+        memory = self._read("meminfo")
         load = self._read("loadavg").split()
         nics = {name: Nic(*counts) for name, *counts in nics_in(self._read("net/dev"))}
         total, free = (_memory(name, memory) for name in (b"SwapTotal:", b"SwapFree:"))
+        if total or not self._paging:  # without swap, what was swapped stays as it is
+            self._paging = self._read("vmstat")
         return HostResources(
             time=round(time, 6),
             host=self._name,
@@ -53,8 +56,8 @@ class HostMeter:
             load=float(load[0]) if load else None,
             memory_available=_memory(b"MemAvailable:", memory),
             swap_used=None if total is None or free is None else total - free,
-            swapped_in=_pages(b"pswpin ", paging),
-            swapped_out=_pages(b"pswpout ", paging),
+            swapped_in=_pages(b"pswpin ", self._paging),
+            swapped_out=_pages(b"pswpout ", self._paging),
             nics=nics,
             speeds={name: speed for name in nics if (speed := self._speed(name)) is not None},
             disks={

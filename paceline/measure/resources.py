@@ -8,20 +8,22 @@ from typing import NamedTuple
 from paceline.measure.clock import Clock
 from paceline.measure.gpu import Gpus
 from paceline.measure.host import HostMeter
-from paceline.measure.meter import Meter
+from paceline.measure.meter import Counters, Meter
 from paceline.measure.proc import Spare
-from paceline.types import HostResources, Resources, Traffic
+from paceline.types import HostResources, Own, Resources, Traffic
 
 
-class Moved(NamedTuple):
-    """Bytes that a role has sent and received, and the same by peer."""
+class Said(NamedTuple):
+    """What roles say themselves: bytes sent and received, the same by peer, and of their process
+    what they alone know."""
 
     sent: int = 0
     received: int = 0
     traffic: tuple[Traffic, ...] = ()
+    own: Own = Own()
 
 
-NOTHING_MOVED = Moved()
+NOTHING = Said()
 
 
 class Sampler:
@@ -38,7 +40,7 @@ class Sampler:
         self._host = HostMeter(self._spare)
         self._gpus = gpus
 
-    def sample(self, pids: Mapping[str, int], moved: Mapping[str, Moved]) -> list[Resources]:
+    def sample(self, pids: Mapping[str, int], said: Mapping[str, Said]) -> list[Resources]:
         """One record for each role whose process lives."""
         self._let_go(pids.values())
         samples = []
@@ -47,13 +49,11 @@ class Sampler:
             told = meter.read() if meter is not None else None
             if told is None:
                 continue
-            used = told._asdict()
-            if used.pop("stopped"):
+            if told.stopped:
                 self._stopped.add(pid)
             else:
                 self._stopped.discard(pid)
-            time, by_peer = round(self._clock.now(), 6), moved.get(role, NOTHING_MOVED)
-            samples.append(Resources(time=time, role=role, **used, **by_peer._asdict()))
+            samples.append(_record(role, self._clock.now(), told, said.get(role, NOTHING)))
         return samples
 
     def host(self) -> HostResources:
@@ -81,3 +81,23 @@ class Sampler:
         self._host.close()
         if self._gpus is not None:
             self._gpus.close()
+
+
+def _record(role: str, now: float, told: Counters, said: Said) -> Resources:
+    return Resources(
+        time=round(now, 6),
+        role=role,
+        cpu_seconds=told.cpu_seconds,
+        memory_bytes=told.memory_bytes,
+        sent=said.sent,
+        received=said.received,
+        threads=told.threads,
+        delay_seconds=told.delay_seconds,
+        major_faults=told.major_faults,
+        read_bytes=told.read_bytes,
+        written_bytes=told.written_bytes,
+        voluntary=said.own.voluntary,
+        involuntary=said.own.involuntary,
+        peak_bytes=said.own.peak_bytes,
+        traffic=said.traffic,
+    )

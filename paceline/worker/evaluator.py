@@ -9,6 +9,7 @@ import torch
 
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
+from paceline.measure.own import own
 from paceline.spec import RunSpec
 from paceline.transport.control import Control
 from paceline.types import Progress, record
@@ -41,6 +42,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
             scored = told["step"]
             read_snapshot(fds["snapshot"], replica)
             scorer.tell(scored, told["epoch"])
-        control.send("progress", **record(Progress(step=scored, samples=scorer.samples)))
+        progress = Progress(step=scored, samples=scorer.samples, own=own())
+        control.send("progress", **record(progress))
         time.sleep(REST)
     control.send("done", samples=scorer.samples)

@@ -15,6 +15,7 @@ import pytest
 
 from paceline.measure.host import HostMeter
 from paceline.measure.meter import Meter
+from paceline.measure.own import own
 from paceline.measure.proc import (
     PAGE,
     TICK,
@@ -113,11 +114,15 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_a_host_from_its_files(proc: Path) -> None:
-    host = HostMeter(Spare(), proc / "proc", proc / "sys").read(1.5)
+    meter = HostMeter(Spare(), proc / "proc", proc / "sys")
+    meter.read(1.0)
+    with (proc / "proc/vmstat").open("r+b") as file:
+        file.write(b"nr_free_pages 1\npswpin 5")
+    host = meter.read(1.5)
     assert host.time == 1.5
     assert host.memory_available == 1000 * 1024
     assert host.swap_used == 400 * 1024
-    assert (host.swapped_in, host.swapped_out) == (3 * PAGE, 4 * PAGE)
+    assert (host.swapped_in, host.swapped_out) == (5 * PAGE, 4 * PAGE)
     assert (host.load, host.running) == (1.6, 3)
     assert host.nics["eth0:1"].received == 540063324
     assert host.speeds == {"eth0:1": 10000}
@@ -147,37 +152,52 @@ def test_files_are_read_as_they_are_now_and_close(tmp_path: Path) -> None:
     assert opened(tmp_path / "none", spare) is None
 
 
-def test_threads_that_ended_still_count(eventually: Callable[..., Any]) -> None:
-    """Each has its own switches; the whole process's never go back."""
+def test_what_threads_waited_for_cores_stays_when_they_end(
+    eventually: Callable[..., Any],
+) -> None:
     spare = Spare()
     meter = Meter(os.getpid(), spare)
-    naps, over = threading.Event(), threading.Event()
+    here, over = threading.Event(), threading.Event()
 
-    def nap() -> None:
-        for _ in range(20):
-            time.sleep(0.001)
-        naps.set()
+    def turns() -> None:
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:  # two of these take turns, by Python's own lock
+            pass
+        here.set()
         over.wait(10)
 
     before = meter.read()
-    thread = threading.Thread(target=nap)
-    thread.start()
-    naps.wait(10)
+    threads = [threading.Thread(target=turns) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    here.wait(10)
     during = meter.read()
     over.set()
-    thread.join()
-    path = Path(f"/proc/self/task/{thread.native_id}")
-    eventually(lambda: not path.exists(), 5)  # Python is done with it a little earlier
+    for thread in threads:
+        thread.join()
+    paths = [Path(f"/proc/self/task/{thread.native_id}") for thread in threads]
+    eventually(lambda: not any(path.exists() for path in paths), 5)  # a little later
     after = meter.read()
     told = [found for found in (before, during, after) if found is not None]
-    assert [found.threads - told[0].threads for found in told] == [0, 1, 0]
-    switches = [found.voluntary or 0 for found in told]
-    assert switches[0] + 20 <= switches[1] <= switches[2]
+    assert [found.threads - told[0].threads for found in told] == [0, 2, 0]
     delays = [found.delay_seconds or 0.0 for found in told]
     assert delays == sorted(delays)
     held = spare.left
     meter.close()
     assert spare.left > held
+
+
+def test_a_process_knows_its_own_switches_and_its_most_memory() -> None:
+    before = own()
+    for _ in range(20):
+        time.sleep(0.001)
+    after = own()
+    assert before.voluntary is not None
+    assert after.voluntary is not None
+    assert after.voluntary >= before.voluntary + 20
+    assert before.involuntary is not None
+    assert after.peak_bytes is not None
+    assert after.peak_bytes > 1_000_000
 
 
 def test_what_a_process_writes_is_seen_from_outside(tmp_path: Path) -> None:
@@ -194,8 +214,7 @@ def test_what_a_process_writes_is_seen_from_outside(tmp_path: Path) -> None:
         found = meter.read()
         process.kill()
     assert found is not None
-    assert found.peak_bytes is not None
-    assert found.peak_bytes > 1_000_000
+    assert found.memory_bytes > 1_000_000
     # None of it, where the folder is in memory.
     assert not found.written_bytes or found.written_bytes >= 1 << 20
     assert meter.read() is None
