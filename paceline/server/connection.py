@@ -71,8 +71,8 @@ class Connection:
 
     def send(self, frame: Frame, *payload: memoryview, steady: bool) -> None:
         """Send a payload that stays as it is until sent, or a copy of what cannot go at once."""
-        self._send(memoryview(pack(frame)), *payload)
         self._counts.messages_sent += 1
+        self._send(memoryview(pack(frame)), *payload)
         if not steady:
             self._stream.keep_rest()
 
