@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any, NamedTuple, Protocol
 
 PHASES = ("data", "compute", "exchange", "wait", "update")
 
@@ -28,6 +28,26 @@ class Facts:
     data: str = ""  # the data set's name, where the task trains on a named one
 
 
+class Traffic(NamedTuple):
+    """What a role gave to one peer and took from it so far: bytes, and messages where they are
+    known. A peer is a role, or `group` where it is not known which of several."""
+
+    peer: str
+    sent: int = 0
+    received: int = 0
+    messages_sent: int | None = None
+    messages_received: int | None = None
+
+
+class Own(NamedTuple):
+    """What a role tells of its own process: switches between its threads and others, because it had
+    to wait or because others wanted the core; and the most memory it ever had."""
+
+    voluntary: int | None = None
+    involuntary: int | None = None
+    peak_bytes: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a role is. Sent a few times a second, never per step."""
@@ -39,6 +59,14 @@ class Progress:
     loss: float | None = None
     sent: int = 0
     received: int = 0
+    traffic: tuple[Traffic, ...] = ()  # the same by peer
+    own: Own = Own()  # noqa: RUF009 - as fixed as a number
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Progress:
+        """From JSON values."""
+        own = Own(*values.get("own", ()))
+        return cls(**{**values, "traffic": _traffic(values), "own": own})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +94,115 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What one role used, at one moment."""
+    """What one role has used, at one moment. What is not known is None.
+
+    All but memory and threads count from when its process was started, and so from nothing again
+    after a restart.
+    """
 
     time: float
     role: str
     cpu_seconds: float
-    memory_bytes: int
+    memory_bytes: int  # resident
     sent: int
     received: int
+    threads: int | None = None
+    delay_seconds: float | None = None  # its threads could have run and had no core
+    major_faults: int | None = None  # pages that had to come from disk
+    read_bytes: int | None = None  # from and to disks
+    written_bytes: int | None = None
+    # As the role said last: context switches because it had to wait, or because others wanted the
+    # core; the most that was ever resident; bytes and messages by peer.
+    voluntary: int | None = None
+    involuntary: int | None = None
+    peak_bytes: int | None = None
+    traffic: tuple[Traffic, ...] = ()
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Resources:
+        """From JSON values."""
+        return cls(**{**values, "traffic": _traffic(values)})
+
+
+class Nic(NamedTuple):
+    """Bytes through one network interface."""
+
+    sent: int
+    received: int
+
+
+class Disk(NamedTuple):
+    """Bytes from and to one disk, and the seconds in which it had something to do."""
+
+    read: int
+    written: int
+    busy: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU at one moment, as NVML tells it: percent, bytes, MHz, watts, degrees."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    utilisation: float | None = None
+    memory_used: int | None = None
+    memory_total: int | None = None
+    sm_clock: int | None = None
+    sm_clock_max: int | None = None
+    memory_clock: int | None = None
+    memory_clock_max: int | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    temperature: int | None = None
+    slowed: tuple[str, ...] = ()  # what keeps its clocks down: power, heat, …
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostResources:
+    """What one host has been doing, at one moment. What is not known is None.
+
+    Seconds and bytes count from some moment in the past: only differences say anything. Those of
+    cores and stalls are of everything on the host, not of this run alone.
+    """
+
+    time: float
+    host: str
+    cores: tuple[float | None, ...] = ()  # busy seconds, by the core's number
+    iowait_seconds: float | None = None  # of all cores: idle, with something on disk to wait for
+    steal_seconds: float | None = None  # of all cores: this host wanted them, others had them
+    running: int | None = None  # threads that run or could, just now
+    load: float | None = None  # the mean of that over a minute, and of those that wait for disks
+    memory_available: int | None = None  # bytes
+    swap_used: int | None = None
+    swapped_in: int | None = None  # bytes
+    swapped_out: int | None = None
+    nics: dict[str, Nic] = field(default_factory=dict)
+    speeds: dict[str, int] = field(default_factory=dict)  # of NICs that know theirs: Mbit/s
+    disks: dict[str, Disk] = field(default_factory=dict)
+    # Seconds in which something had to wait for cores, memory or disks, or (full) everything had.
+    pressure: dict[str, float] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> HostResources:
+        """From JSON values."""
+        made = {
+            "cores": tuple(values.get("cores", ())),
+            "nics": {name: Nic(*of) for name, of in values.get("nics", {}).items()},
+            "disks": {name: Disk(*of) for name, of in values.get("disks", {}).items()},
+            "gpus": tuple(_gpu(told) for told in values.get("gpus", ())),
+        }
+        return cls(**{**values, **made})
+
+
+def _gpu(values: dict[str, Any]) -> Gpu:
+    return Gpu(**{**values, "slowed": tuple(values.get("slowed", ()))})
+
+
+def _traffic(values: dict[str, Any]) -> tuple[Traffic, ...]:
+    return tuple(Traffic(*of) for of in values.get("traffic", ()))
 
 
 NOTHING = -1  # the version of a worker that has no parameters to give, the generation before any
@@ -151,5 +280,12 @@ class Silent:
 
 
 def record(thing: Any) -> dict[str, Any]:
-    """A record as plain JSON values."""
-    return asdict(thing)
+    """A record as plain JSON values. Not `asdict`, which copies every number of it: samples are
+    written by the dozen each second."""
+    return {name: _plain(getattr(thing, name)) for name in thing.__dataclass_fields__}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple | list) and value and is_dataclass(value[0]):
+        return [record(each) for each in value]
+    return value

@@ -27,9 +27,10 @@ from paceline.exchange.balance import Balance, Pace
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
 from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
+from paceline.exchange.traffic import Ring
 from paceline.server.rules import Layers, make_rule
 from paceline.server.shards import cut
-from paceline.types import NOTHING, Parked, Plan
+from paceline.types import NOTHING, Parked, Plan, Traffic
 
 ASKED = 3  # floats: to stop, for a checkpoint, to leave
 TRIES = 20  # groups in a row of which no round came
@@ -46,12 +47,24 @@ class AllReduce(Exchange):
         self._version = NOTHING if post.life else 0
         self.generation = NOTHING if post.life else 0
         self._group: Group | None = None
+        self._ring = Ring()
         self._balance: Balance | None = None
         self._share: tuple[int, int] | None = None  # to be told with the next outcome
         self._later: tuple[int, int] | None = None  # to be told with that of the next round
         self._fewer = False  # whether some are gone whose samples were counted on
         self._tries = 0
         self._parted = False  # the others go on without this worker
+
+    @property
+    def sent(self) -> int:  # type: ignore[override]
+        return self._ring.sent
+
+    @property
+    def received(self) -> int:  # type: ignore[override]
+        return self._ring.received
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return self._ring.told()
 
     def start(self, replica: Replica) -> None:
         post = self._post
@@ -134,8 +147,7 @@ class AllReduce(Exchange):
                 group.finish(summing)
                 # A ring moves each float twice, less each worker's own share.
                 moved = 2 * (group.size - 1) * self._sum.nbytes // group.size
-                self.sent += moved
-                self.received += moved
+                self._ring.add(moved)
         except PeerLost:
             if not self._can_meet():
                 raise
@@ -180,6 +192,7 @@ class AllReduce(Exchange):
         post = self._post
         assert post.groups is not None
         device = self._replica.device
+        self._ring.form(plan.members, post.index, known=device.type == "cpu")
         return Group(plan, post.index, device, post.cores, post.groups, post.regroups)
 
     def _can_meet(self) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paceline.exchange.replica import Replica
     from paceline.kernels.load import Kernels
     from paceline.transport.memory import Stretch
-    from paceline.types import Parked, Plan
+    from paceline.types import Parked, Plan, Traffic
 
 
 class Gradient(NamedTuple):
@@ -92,7 +92,8 @@ class Closed(NamedTuple):
 
 
 class Exchange:
-    """One worker's end of a strategy. Bytes are counted in `sent` and `received`.
+    """One worker's end of a strategy. Bytes are counted in `sent` and `received`, and by peer in
+    `traffic`.
 
     `summed` says that gradients are added up as they are, so that each worker has to weigh its
     loss by its share of the round; otherwise whoever applies them weighs them.
@@ -173,6 +174,10 @@ class Exchange:
     def hosted(self) -> list[Hosted]:
         """What the servers did that live inside this worker."""
         return []
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        """What went to and came from each peer. Asked a few times a second."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

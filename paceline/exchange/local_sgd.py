@@ -22,6 +22,7 @@ from torch import Tensor
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome
 from paceline.exchange.local import Local
 from paceline.exchange.replica import Replica
+from paceline.types import Traffic
 
 NOTHING_ASKED = Gradient(0, 0, 0.0, stopping=False)
 OUTER = "outer."
@@ -73,6 +74,9 @@ class LocalSgd(Exchange):
     @property
     def received(self) -> int:  # type: ignore[override]
         return self._outer.received
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return self._outer.traffic()
 
     @property
     def generation(self) -> int:  # type: ignore[override]

@@ -20,6 +20,7 @@ from paceline.exchange.layout import READY
 from paceline.exchange.tables import Table
 from paceline.server.rows import RowGradient
 from paceline.transport.board import Board
+from paceline.types import Traffic
 
 Pushed = Sequence[RowGradient | None]  # a table each; None: the batch did not use it
 
@@ -35,7 +36,7 @@ class Push(NamedTuple):
 
 class Rows:
     """One worker's end. Seconds it waited and spent on updates are added up in `waited` and
-    `updated`, bytes in `sent` and `received`."""
+    `updated`, bytes in `sent` and `received`, and by peer in `traffic`."""
 
     waited = 0.0
     updated = 0.0
@@ -65,6 +66,10 @@ class Rows:
     def pushed(self) -> int | None:
         """How many pushes of this worker all rows have; None where that is as everything dense."""
         return None
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        """What went to and came from each peer."""
+        return ()
 
     def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         raise NotImplementedError

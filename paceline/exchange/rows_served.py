@@ -10,6 +10,7 @@ place for the whole table; only the rows it has fetched are of any use, and take
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -20,7 +21,7 @@ from torch import Tensor
 from paceline.errors import PeerLost, WireError
 from paceline.exchange.base import Among, Copied, Post
 from paceline.exchange.rows import Push, Pushed, Rows
-from paceline.exchange.served import AGAIN, RETURNS_WITHIN, Letter, Served
+from paceline.exchange.served import AGAIN, RETURNS_WITHIN, ByServer, Letter, Served, told
 from paceline.exchange.tables import Table
 from paceline.kernels import sparse
 from paceline.kernels.arrays import Floats, Ids
@@ -34,9 +35,11 @@ from paceline.server.rowwire import (
     rows_in,
     values_in,
 )
+from paceline.transport.counts import Counts
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import own_stretch
 from paceline.transport.sockets import Line
+from paceline.types import Traffic
 
 Answer = TypeVar("Answer")
 
@@ -48,15 +51,18 @@ class RowsServed(Rows):
         self._post = post
         self._dense = dense
         self._lines: list[Line | None] = [None] * len(post.shards)
-        self._before = [0, 0]  # bytes of lines that are gone
+        self._counts: ByServer = defaultdict(Counts)  # lines of the dense exchange have their own
 
     @property
     def sent(self) -> int:  # type: ignore[override]
-        return self._before[0] + sum(line.sent for line in self._lines if line is not None)
+        return sum(counts.sent for counts in self._counts.values())
 
     @property
     def received(self) -> int:  # type: ignore[override]
-        return self._before[1] + sum(line.received for line in self._lines if line is not None)
+        return sum(counts.received for counts in self._counts.values())
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return told(self._counts)
 
     def bind(self, tables: Sequence[Table]) -> None:
         self._tables = tables
@@ -153,7 +159,7 @@ class RowsServed(Rows):
 
     def _say(self, server: int, frame: Frame, content: memoryview) -> None:
         if (line := self._lines[server]) is None:
-            line = self._lines[server] = self._dense.line(server)
+            line = self._lines[server] = self._dense.line(server, self._counts)
         line.send(frame, content)
 
     def _hear(self, server: int, table: int) -> tuple[Frame, memoryview]:
@@ -186,8 +192,6 @@ class RowsServed(Rows):
     def _hang_up(self) -> None:
         for server, line in enumerate(self._lines):
             if line is not None:
-                self._before[0] += line.sent
-                self._before[1] += line.received
                 line.close()
                 self._lines[server] = None
 

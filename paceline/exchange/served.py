@@ -9,7 +9,8 @@ second buffer while the first is still read. Small ones go whole, after backward
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import torch
@@ -22,16 +23,19 @@ from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
 from paceline.server.shards import Cut, in_blocks
+from paceline.transport.counts import Counts
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import FLOAT_BYTES, raw
 from paceline.transport.sockets import Line
+from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a courier pays
 RETURNS_WITHIN = 10.0  # seconds a server has to come back
 AGAIN = 0.02  # seconds until one that cannot be reached is tried again
 
 Letter = tuple[int, Frame, memoryview | None]  # to a server
+ByServer = defaultdict[int, Counts]
 
 
 class Served(Exchange):
@@ -44,6 +48,7 @@ class Served(Exchange):
         self._sequence = 0
         self._feedback: Feedback | None = None
         self._lines: list[Line] = []
+        self._counts: ByServer = defaultdict(Counts)
         self._out: list[Letter] = []  # what was said in this round
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
         # Of sparse tables: what goes before the first parameters, and before this step's push.
@@ -53,11 +58,14 @@ class Served(Exchange):
 
     @property
     def sent(self) -> int:  # type: ignore[override]
-        return sum(line.sent for line in self._lines)
+        return sum(counts.sent for counts in self._counts.values())
 
     @property
     def received(self) -> int:  # type: ignore[override]
-        return sum(line.received for line in self._lines)
+        return sum(counts.received for counts in self._counts.values())
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return told(self._counts)
 
     def start(self, replica: Replica) -> None:
         post = self._post
@@ -279,7 +287,7 @@ class Served(Exchange):
 
     def _connect(self, deadline: float) -> None:
         """To all of them: what they know already they answer again and do not apply again."""
-        post, before = self._post, (self.sent, self.received)
+        post = self._post
         self._lines = []
         while len(self._lines) < len(self._cut):
             if post.held is not None and (now := post.held()) != self._cut:
@@ -287,21 +295,21 @@ class Served(Exchange):
                 self._lines = []
                 self._recut(now)
             try:
-                self._lines.append(self.line(len(self._lines)))
+                self._lines.append(self.line(len(self._lines), self._counts))
             except PeerLost:
                 if not post.returns or time.monotonic() > deadline:
                     raise
                 time.sleep(AGAIN)
-        self._lines[0].sent, self._lines[0].received = before
         self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
 
-    def line(self, server: int) -> Line:
-        """A new connection to a server."""
+    def line(self, server: int, counts: ByServer) -> Line:
+        """A new connection to a server, which counts there."""
         post, name = self._post, f"server-{server}"
         now = post.addresses if post.where is None else post.where()
         if server >= len(now) or not now[server]:
             raise PeerLost(f"{name} is not up yet.")
-        return Line.connect(now[server], name, post.secret, post.certificate, post.lease)
+        secrets = post.secret, post.certificate
+        return Line.connect(now[server], name, *secrets, post.lease, counts[server])
 
     def _recut(self, cut: Cut) -> None:
         """Other servers have the blocks now, or parts of them: address what was said to those."""
@@ -365,6 +373,11 @@ class Served(Exchange):
         if self._feedback is None:
             return None
         return {"ratio": self._feedback.ratio, "error": self._feedback.error}
+
+
+def told(counts: Mapping[int, Counts]) -> tuple[Traffic, ...]:
+    """A server's counts each."""
+    return tuple(counts[server].with_peer(f"server-{server}") for server in sorted(counts))
 
 
 def _split(

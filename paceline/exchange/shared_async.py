@@ -29,9 +29,11 @@ from paceline.exchange.pushlog import PushLog
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.exchange.seats import Seats
+from paceline.exchange.traffic import with_shards
 from paceline.server.descent import BEYOND_CACHE, descent
 from paceline.server.rules import CHUNK, Layers, Part, damped, make_rule
 from paceline.transport.board import GONE, Board
+from paceline.types import Traffic
 
 View = tuple[Bucket, list[Tensor]]  # a bucket, and what the places seen so far have there
 
@@ -284,6 +286,9 @@ class SharedAsync(Exchange):
             self._replica.flat.copy_(self._own)
         self.taken = self._log.pushes(self._post.index)
         self._again = True
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return with_shards(self._post.shards, self.sent)
 
     def hosted(self) -> list[Hosted]:
         found = []

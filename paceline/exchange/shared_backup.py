@@ -25,9 +25,11 @@ from paceline.exchange.layout import READY, ROLL
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.quorum import Quorum
 from paceline.exchange.replica import Replica
+from paceline.exchange.traffic import with_shards
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
+from paceline.types import Traffic
 
 
 class SharedBackup(Exchange):
@@ -174,6 +176,9 @@ class SharedBackup(Exchange):
         self._take()
         self.round = self._round
         self.share = self._share()
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return with_shards(self._post.shards, self.sent)
 
     def hosted(self) -> list[Hosted]:
         """One server, which is whoever closes a round; it is told of by the first worker."""

@@ -36,9 +36,11 @@ from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
 from paceline.exchange.muster import Muster, Turnout
 from paceline.exchange.replica import Replica
+from paceline.exchange.traffic import with_shards
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
+from paceline.types import Traffic
 
 ENDING, GIVING = 0, 1  # what one of them does at a time
 
@@ -196,6 +198,9 @@ class SharedSmall(Exchange):
 
     def close(self) -> None:
         self._replica.flat.copy_(self._shared)
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return with_shards(self._post.shards, self.sent)
 
     def hosted(self) -> list[Hosted]:
         """Each shard is counted where it would be served, though all apply it."""

@@ -39,10 +39,12 @@ from paceline.exchange.muster import Muster, Turnout
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Piece, Replica
 from paceline.exchange.shared_shard import Pushes, SharedShard
+from paceline.exchange.traffic import with_shards
 from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
+from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few calls more
 
@@ -294,6 +296,9 @@ class SharedSync(Exchange):
             self._board.words[self._words.applied[index]] = self._round
         put_back(self._board, len(self._post.crew))
         self._take()
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return with_shards(self._post.shards, self.sent)
 
     def hosted(self) -> list[Hosted]:
         rounds = self._board.words

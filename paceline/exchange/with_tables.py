@@ -11,6 +11,8 @@ from torch import Tensor
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.exchange.rows import Push, Rows
+from paceline.exchange.traffic import added
+from paceline.types import Traffic
 
 ROWS = "rows."
 
@@ -42,6 +44,9 @@ class WithTables(Exchange):
     @property
     def received(self) -> int:  # type: ignore[override]
         return self._dense.received + self._rows.received
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return added((*self._dense.traffic(), *self._rows.traffic()))
 
     def start(self, replica: Replica) -> None:
         """Others meet whoever is first once its parameters are there, those of tables too."""

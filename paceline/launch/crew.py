@@ -31,6 +31,7 @@ class Member:
     state: str = "starting"
     code: int | None = None
     device: str = ""
+    gpu: str = ""  # the number that is this GPU's alone, where it has one
     address: str = ""
     facts: Facts | None = None
     progress: Progress = field(default_factory=Progress)
@@ -91,6 +92,7 @@ class Member:
             "pid": self.pid,
             "host": socket.gethostname(),
             "device": self.device,
+            "gpu": self.gpu or None,
             "state": state,
             "threads": self.place.threads,
             "cores": list(self.place.cores) if self.place.cores else None,

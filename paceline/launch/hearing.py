@@ -62,7 +62,7 @@ class Hearing:
             case "ready":
                 self._on_ready(member, message)
             case "progress":
-                member.progress = Progress(**message)
+                member.progress = Progress.of(message)
                 self._observer.progress(member.role, member.progress)
             case "score":
                 self._on_score(member, message)
@@ -94,6 +94,7 @@ class Hearing:
     def _on_ready(self, member: Member, message: Message) -> None:
         member.state = "ready"
         member.device = message.get("device", "")
+        member.gpu = message.get("gpu", "")
         member.address = message.get("address", "")
         if "facts" in message:
             member.facts = Facts(**message["facts"])

@@ -17,8 +17,10 @@ from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
 from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
+from paceline.measure.own import own
 from paceline.server.adopting import Source, adopt
 from paceline.server.catalog import STATES
+from paceline.server.connection import STANDBY
 from paceline.server.desk import Desk
 from paceline.server.follow import follow
 from paceline.server.kept import Kept
@@ -34,7 +36,7 @@ from paceline.transport.control import Control, Message
 from paceline.transport.memory import FLOAT_BYTES
 from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
-from paceline.types import Progress, record
+from paceline.types import Progress, Traffic, record
 
 if TYPE_CHECKING:
     from paceline.server.rowstore import RowStore
@@ -71,11 +73,12 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
         bytes.fromhex(assignment["secret"]),
         identity["certificate"] if identity else "",
         assignment["lease"],
+        tally.of(f"server-{assignment['index']}"),
     )
     control.send("ready", address=address)
 
     def tick() -> bool:
-        _tell_progress(control, shadow.applied, tally)
+        _tell_progress(assignment, control, shadow.applied, tally)
         return control.ended or control.holds("stop") or control.holds("promote")
 
     def tell(why: str) -> None:
@@ -176,7 +179,7 @@ def _serve(
     keeper = ServerKeeper(control, desk)
 
     def tick() -> bool:
-        _tell_progress(control, desk.applied, tally)
+        _tell_progress(assignment, control, desk.applied, tally)
         now = time.monotonic()
         told = control.poll()  # in order: who left last must not be met again
         for message in told:
@@ -222,9 +225,23 @@ def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> Non
             desk.harm(message["cut"], message["mute"], now)
 
 
-def _tell_progress(control: Control, applied: int, tally: Tally) -> None:
-    progress = Progress(step=applied, sent=tally.sent, received=tally.received)
+def _tell_progress(
+    assignment: dict[str, Any], control: Control, applied: int, tally: Tally
+) -> None:
+    progress = Progress(
+        step=applied,
+        sent=tally.sent,
+        received=tally.received,
+        traffic=_traffic(assignment, tally),
+        own=own(),
+    )
     control.send("progress", **record(progress))
+
+
+def _traffic(assignment: dict[str, Any], tally: Tally) -> tuple[Traffic, ...]:
+    """A standby does not say its number, since it is that of its server."""
+    mine = f"{STANDBY}-{assignment['index']}"
+    return tuple(t._replace(peer=mine) if t.peer == STANDBY else t for t in tally.traffic())
 
 
 def _done(
@@ -236,6 +253,7 @@ def _done(
         applied=applied,
         sent=tally.sent,
         received=tally.received,
+        traffic=_traffic(assignment, tally),
         phases=tally.phases,
         seconds=seconds,
     )

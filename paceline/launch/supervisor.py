@@ -30,12 +30,12 @@ from paceline.launch.nursery import Nursery
 from paceline.launch.regrouping import Regrouping
 from paceline.launch.resizing import Resizing
 from paceline.launch.resolve import resolve
+from paceline.launch.sampling import Sampling
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
 from paceline.launch.succession import Succession
 from paceline.measure.clock import Clock
 from paceline.measure.cores import my_cores
-from paceline.measure.resources import Sampler
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.requests import Requests
@@ -43,7 +43,6 @@ from paceline.transport.control import Control
 from paceline.types import Event, Facts, Observer, record
 from paceline.worker.recipe import Recipe
 
-SAMPLE_SECONDS = 0.5
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
 TELLING = 2.0  # seconds in which workers say what a server that is lost had answered them
@@ -117,11 +116,10 @@ class Supervisor:
             self._harm,
             self._tell,
         )
-        self._sampler = Sampler(self._clock)
+        self._sampling = Sampling(course, crew, folder, self._clock, self._tell)
         self._selector = selectors.DefaultSelector()
         self._heard: set[Control] = set()  # whoever is listened to, or was
         self._state = "starting"
-        self._next_sample = 0.0
 
     def run(self) -> str:
         """Run to the end: `done` or `stopped`. Whatever went wrong is raised; no role remains."""
@@ -165,7 +163,9 @@ class Supervisor:
         self._resizing.start()
         self._state = "running"
         self._write_live()
+        self._sampling.sample()  # at both ends of training: a short one may fit between two others
         self._until(crew.workers, "trained", stoppable=False)
+        self._sampling.sample()
         self._resizing.end("the run came to its end")
         course.places = {worker.role: place for place, worker in enumerate(crew.workers())}
         for worker in crew.workers():
@@ -215,7 +215,7 @@ class Supervisor:
     def _turn(self, seconds: float = 0.1) -> None:
         """Hear everything that is said now; sample; pass on a request to stop."""
         self._listen()
-        for key, _ in self._selector.select(seconds):
+        for key, _ in self._selector.select(min(seconds, self._sampling.due())):
             if key.data is not None:
                 self._hear(key.data)
         reports = self._nursery.messages()
@@ -232,9 +232,7 @@ class Supervisor:
         self._leasing.turn()
         self._starter.burying.turn()
         self._keeping.turn()
-        if self._clock.now() >= self._next_sample:
-            self._next_sample = self._clock.now() + SAMPLE_SECONDS
-            self._sample()
+        self._sampling.turn()
 
     def _listen(self) -> None:
         """Listen to roles that were started since."""
@@ -284,30 +282,6 @@ class Supervisor:
             "supervisor", "resumed", f"from checkpoint {checkpoint.number}, step {checkpoint.step}"
         )
 
-    def _sample(self) -> None:
-        living = [m for m in self._crew.left() if m.pid]
-        traffic = {m.role: (m.progress.sent, m.progress.received) for m in living}
-        pids = {m.role: m.pid for m in living}
-        self._folder.append_resources(self._sampler.sample(pids, traffic))
-        self._folder.check()
-        for member in living:
-            self._look_whether_frozen(member)
-
-    def _look_whether_frozen(self, member: Member) -> None:
-        """A role that stands still for longer than its lease is ended: it might wake at any time
-        and go on writing where others are by then."""
-        now, lease = self._clock.now(), self._course.spec.lease
-        if not self._sampler.frozen(member.pid):
-            if member.frozen_at is not None:
-                self._tell(member.role, "thawed", f"after {now - member.frozen_at:.1f} s")
-            member.frozen_at = None
-        elif member.frozen_at is None:
-            member.frozen_at = now
-            self._tell(member.role, "frozen", "its process was stopped")
-        elif lease and now - member.frozen_at >= lease:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGKILL)
-
     def _write_live(self) -> None:
         self._folder.write_live(self._state, os.getpid(), self._crew.live())
 
@@ -353,6 +327,7 @@ class Supervisor:
     def _close(self, status: str) -> None:
         self._state = status
         try:
+            self._sampling.close()
             self._keeping.close()
             with contextlib.suppress(PacelineError):  # told already, where it matters
                 self._resizing.end("the run is over")

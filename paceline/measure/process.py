@@ -1,4 +1,4 @@
-"""What the operating system knows of a process: the one door to psutil."""
+"""Which process it is, and how much memory there is: the one door to psutil."""
 
 from __future__ import annotations
 
@@ -18,23 +18,6 @@ class Process:
             self.created = float(self._process.create_time())
         except psutil.Error as wrong:
             raise ProcessLookupError(pid) from wrong
-
-    def usage(self) -> tuple[float, int] | None:
-        """CPU seconds so far and resident bytes, or None once it is gone."""
-        try:
-            cpu = self._process.cpu_times()
-            memory = self._process.memory_info()
-        except psutil.Error:
-            return None
-        return cpu.user + cpu.system, memory.rss
-
-    @property
-    def frozen(self) -> bool:
-        """Whether it was stopped from outside, as by SIGSTOP, and has not been let go on."""
-        try:
-            return bool(self._process.status() == psutil.STATUS_STOPPED)
-        except psutil.Error:
-            return False
 
     @property
     def alive(self) -> bool:

@@ -1,55 +1,103 @@
-"""CPU, memory and traffic of the roles on this host."""
+"""CPU, memory, switches, disk and traffic of the roles on this host, and the host itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from paceline.measure.clock import Clock
-from paceline.measure.process import Process
-from paceline.types import Resources
+from paceline.measure.gpu import Gpus
+from paceline.measure.host import HostMeter
+from paceline.measure.meter import Counters, Meter
+from paceline.measure.proc import Spare
+from paceline.types import HostResources, Own, Resources, Traffic
+
+
+class Said(NamedTuple):
+    """What roles say themselves: bytes sent and received, the same by peer, and of their process
+    what they alone know."""
+
+    sent: int = 0
+    received: int = 0
+    traffic: tuple[Traffic, ...] = ()
+    own: Own = Own()
+
+
+NOTHING = Said()
 
 
 class Sampler:
-    """Samples processes by role. Cheap enough to call a few times a second for every role.
+    """Samples processes by role, and the host. Cheap enough to do twice a second for every role.
 
     Memory is the resident set: pages that roles share are counted for each of them.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, gpus: Gpus | None = None) -> None:
         self._clock = clock
-        self._known: dict[int, Process] = {}
+        self._spare = Spare()
+        self._meters: dict[int, Meter] = {}
+        self._stopped: set[int] = set()
+        self._host = HostMeter(self._spare)
+        self._gpus = gpus
 
-    def sample(
-        self, pids: Mapping[str, int], traffic: Mapping[str, tuple[int, int]]
-    ) -> list[Resources]:
-        """One record for each role whose process lives; `traffic` is bytes (sent, received)."""
+    def sample(self, pids: Mapping[str, int], said: Mapping[str, Said]) -> list[Resources]:
+        """One record for each role whose process lives."""
+        self._let_go(pids.values())
         samples = []
         for role, pid in pids.items():
-            usage = self._usage(pid)
-            if usage is None:
+            meter = self._meter(pid)
+            told = meter.read() if meter is not None else None
+            if told is None:
                 continue
-            cpu_seconds, memory_bytes = usage
-            sent, received = traffic.get(role, (0, 0))
-            samples.append(
-                Resources(
-                    time=self._clock.now(),
-                    role=role,
-                    cpu_seconds=cpu_seconds,
-                    memory_bytes=memory_bytes,
-                    sent=sent,
-                    received=received,
-                )
-            )
+            if told.stopped:
+                self._stopped.add(pid)
+            else:
+                self._stopped.discard(pid)
+            samples.append(_record(role, self._clock.now(), told, said.get(role, NOTHING)))
         return samples
 
-    def frozen(self, pid: int) -> bool:
-        """Whether a process that was sampled is stopped."""
-        return pid in self._known and self._known[pid].frozen
+    def host(self) -> HostResources:
+        return self._host.read(self._clock.now(), self._gpus.now() if self._gpus else ())
 
-    def _usage(self, pid: int) -> tuple[float, int] | None:
-        if pid not in self._known:
+    def frozen(self, pid: int) -> bool:
+        """Whether a process was stopped when it was last sampled."""
+        return pid in self._stopped
+
+    def _meter(self, pid: int) -> Meter | None:
+        if pid not in self._meters:
             try:
-                self._known[pid] = Process(pid)
+                self._meters[pid] = Meter(pid, self._spare)
             except ProcessLookupError:
                 return None
-        return self._known[pid].usage()
+        return self._meters[pid]
+
+    def _let_go(self, living: Iterable[int]) -> None:
+        for pid in self._meters.keys() - set(living):
+            self._meters.pop(pid).close()
+            self._stopped.discard(pid)
+
+    def close(self) -> None:
+        self._let_go(())
+        self._host.close()
+        if self._gpus is not None:
+            self._gpus.close()
+
+
+def _record(role: str, now: float, told: Counters, said: Said) -> Resources:
+    return Resources(
+        time=round(now, 6),
+        role=role,
+        cpu_seconds=told.cpu_seconds,
+        memory_bytes=told.memory_bytes,
+        sent=said.sent,
+        received=said.received,
+        threads=told.threads,
+        delay_seconds=told.delay_seconds,
+        major_faults=told.major_faults,
+        read_bytes=told.read_bytes,
+        written_bytes=told.written_bytes,
+        voluntary=said.own.voluntary,
+        involuntary=said.own.involuntary,
+        peak_bytes=said.own.peak_bytes,
+        traffic=said.traffic,
+    )

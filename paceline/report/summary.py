@@ -6,23 +6,22 @@ Megabytes are 10^6 bytes, CPU is in percent of one core, and what is not known i
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from paceline.diagnose.faults import faults
 from paceline.diagnose.straggler import find_straggler
+from paceline.diagnose.usage import hosts_used, roles_used
 from paceline.diagnose.verdict import Parts, verdict
 from paceline.measure.rates import durations, throughput
 from paceline.report.shares import shares
+from paceline.report.used import host_used, matrix, megabytes, role_used
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.steps import Steps, read_steps
 from paceline.store.text import finite
-from paceline.types import PHASES, Event, Resources, Score, record
-
-MEGA = 1e6
+from paceline.types import PHASES, Event, HostResources, Resources, Score, record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +36,8 @@ class _Records:
     events: list[Event]
     scores: list[Score]
     resources: list[Resources]
+    hosts: list[HostResources]
+    usable: list[int] | None  # cores of the host it was started on
 
     @property
     def training(self) -> tuple[float, float] | None:
@@ -52,10 +53,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
     """The run as it stands: ended, under way, or broken off."""
     records = _read(folder)
     quality = _quality(records)
-    roles = [_role(role, records, quality) for role in records.roles]
-    dealt = shares(records.steps) if records.spec.balance else {}
-    for role in roles:
-        role["share"] = dealt.get(role["role"])
+    roles = _roles(records, quality)
     summary: dict[str, Any] = {
         "run": folder.name,
         "dir": str(folder.path.resolve()),
@@ -66,6 +64,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
         "seconds": _seconds(records),
         "quality": quality,
         "roles": roles,
+        "hosts": _hosts(records),
         "verdict": verdict(_parts(records, roles)),
         "events": [record(event) for event in records.events],
         "faults": _faults(records),
@@ -79,16 +78,19 @@ def _read(folder: RunFolder) -> _Records:
     listed = {role["role"] for role in roles}
     stepped = {role: read_steps(folder.steps_path(role)) for role in folder.stepped_roles()}
     about = folder.read_spec()
+    host = about.get("host") or {}
     return _Records(
         spec=folder.spec,
         recipe=about.get("recipe"),
-        cores=(about.get("host") or {}).get("cores"),
+        cores=host.get("cores"),
+        usable=host.get("usable"),
         # A supervisor that was killed may not have listed all that took steps.
         roles=roles + [{"role": role} for role in stepped if role not in listed],
         steps={role: steps for role, steps in stepped.items() if len(steps)},
         events=folder.events(),
         scores=folder.scores(),
         resources=folder.resources(),
+        hosts=folder.hosts(),
     )
 
 
@@ -127,12 +129,41 @@ def _quality(records: _Records) -> dict[str, float | None]:
     return {"accuracy": None, "loss": None, **values}
 
 
+def _roles(records: _Records, quality: dict[str, float | None]) -> list[dict[str, Any]]:
+    samples: dict[str, list[Resources]] = {}
+    for sample in records.resources:
+        samples.setdefault(sample.role, []).append(sample)
+    use = roles_used(records.resources, records.training)
+    traffic = matrix(records.roles, records.resources)
+    dealt = shares(records.steps) if records.spec.balance else {}
+    found = []
+    for role in records.roles:
+        name = role["role"]
+        used = samples.get(name, [])
+        told = role_used(use.get(name), used) | {"traffic": traffic[name]}
+        share = dealt.get(name)
+        found.append(_role(role, records, quality, used, told) | {"share": share})
+    return found
+
+
+def _hosts(records: _Records) -> list[dict[str, Any]]:
+    gpus: dict[str, list[str]] = {}
+    for role in records.roles:
+        if role.get("gpu") and not role.get("inside"):
+            gpus.setdefault(role["gpu"], []).append(role["role"])
+    found = hosts_used(records.hosts, records.training)
+    return [host_used(use, records.usable, gpus) for use in found.values()]
+
+
 def _role(
-    role: dict[str, Any], records: _Records, quality: dict[str, float | None]
+    role: dict[str, Any],
+    records: _Records,
+    quality: dict[str, float | None],
+    used: list[Resources],
+    told: dict[str, Any],
 ) -> dict[str, Any]:
     name = role["role"]
     report = role.get("report") or {}
-    used = [sample for sample in records.resources if sample.role == name]
     steps = records.steps.get(name)
     work = _reported(report) if steps is None else _work(steps)
     host = records.steps.get(role.get("inside") or "")
@@ -148,13 +179,13 @@ def _role(
         "steps": work["steps"],
         "dropped": report.get("dropped") if records.spec.backup else None,
         "seconds": work["seconds"],
-        "holds_mb": _megabytes(report.get("holds")),
+        "holds_mb": megabytes(report.get("holds")),
         "coding": report.get("coding"),
         "accuracy": _accuracy(name, records, quality),
-        "cpu_pct": _cpu_percent(used, records.training),
-        "memory_mb": max((sample.memory_bytes / MEGA for sample in used), default=None),
-        "sent_mb": _megabytes(report.get("sent", used[-1].sent if used else None)),
-        "received_mb": _megabytes(report.get("received", used[-1].received if used else None)),
+        "gpu": role.get("gpu"),
+        **told,
+        "sent_mb": megabytes(report.get("sent", used[-1].sent if used else None)),
+        "received_mb": megabytes(report.get("received", used[-1].received if used else None)),
         "phases": work["phases"],
         "staleness": _staleness(steps) if records.spec.kind.samples == "leases" else None,
     }
@@ -188,17 +219,6 @@ def _accuracy(name: str, records: _Records, quality: dict[str, float | None]) ->
     return quality["accuracy"] if records.spec.kind.shared else None
 
 
-def _cpu_percent(used: list[Resources], training: tuple[float, float] | None) -> float | None:
-    begin, end = training or (0.0, 0.0)
-    inside = [sample for sample in used if begin <= sample.time <= end]
-    samples = inside if len(inside) > 1 else used
-    if len(samples) < 2 or samples[-1].time <= samples[0].time:
-        return None
-    # A role that was restarted counts from zero again.
-    busy = sum(max(0.0, b.cpu_seconds - a.cpu_seconds) for a, b in pairwise(samples))
-    return 100 * busy / (samples[-1].time - samples[0].time)
-
-
 def _staleness(steps: Steps | None) -> dict[str, Any] | None:
     if steps is None:
         return None
@@ -227,7 +247,3 @@ def _parts(records: _Records, roles: list[dict[str, Any]]) -> Parts:
 
 def _begin(steps: Steps) -> float:
     return float(steps["time"][0] - durations(steps[:1])[0])
-
-
-def _megabytes(count: int | None) -> float | None:
-    return None if count is None else count / MEGA

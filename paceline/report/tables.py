@@ -12,6 +12,7 @@ from rich.text import Text
 from paceline.data.catalog import with_features
 from paceline.diagnose.scaling import Ratio, efficiency, speedup
 from paceline.report.faults import faults_table
+from paceline.report.hosts import hosts_table, traffic_table
 from paceline.report.layout import (
     Column,
     Fitting,
@@ -54,8 +55,9 @@ __all__ = [
 
 def report(summary: Summary) -> RenderableType:
     """Everything the terminal tells of a run, except what it gained over another."""
-    parts = (run_table(summary), headline(summary), verdict(summary), events(summary))
-    return stacked(header(summary), *parts, faults_table(summary))
+    tables = (run_table(summary), traffic_table(summary), hosts_table(summary))
+    told = (headline(summary), verdict(summary), events(summary), faults_table(summary))
+    return stacked(header(summary), *tables, *told)
 
 
 def header(summary: Summary) -> Text:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from paceline.server.tally import Tally
 
 INTRODUCTION_SECONDS = 5.0
+STANDBY = "standby"
 FRAMES = 64  # read of one peer before the next has its turn
 
 
@@ -39,6 +40,8 @@ class Connection:
         self._selector = selector
         self._secret = secret
         self._tally = tally
+        self._counts = tally.stranger()
+        self._known = False  # who it is
         self._nonce = auth.new_nonce()
         self._trusted = False
         self._since = time.monotonic()
@@ -68,6 +71,7 @@ class Connection:
 
     def send(self, frame: Frame, *payload: memoryview, steady: bool) -> None:
         """Send a payload that stays as it is until sent, or a copy of what cannot go at once."""
+        self._counts.messages_sent += 1
         self._send(memoryview(pack(frame)), *payload)
         if not steady:
             self._stream.keep_rest()
@@ -99,6 +103,7 @@ class Connection:
             if not self._silent:
                 self._selector.unregister(self._stream)
             self._stream.close()
+            self._is("")
 
     def _read(self, handler: Handler) -> None:
         """Take what is here: part of a payload, or some frames, so that no peer starves another."""
@@ -112,7 +117,7 @@ class Connection:
             if count == 0:
                 return
             self._got += count
-            self._tally.received += count
+            self._counts.received += count
             if self._got < len(self._target):
                 if self._frame is not None and not self._stream.waiting:
                     return
@@ -134,11 +139,24 @@ class Connection:
         if frame is None:
             frame = unpack(self._header)
             payload = handler.target(self, frame)
+            self._count(frame)
             if payload is not None:
                 self._frame, self._target = frame, payload
                 return
         self._frame, self._target = None, memoryview(self._header)
         handler.handle(self, frame)
+
+    def _count(self, frame: Frame) -> None:
+        """By the first that tells whose it is: of the first parameters that does not matter."""
+        self._counts.messages_received += 1
+        if not self._known and frame.kind != Kind.INIT:
+            standby = frame.kind in (Kind.FOLLOW, Kind.ACK)
+            self._is(STANDBY if standby else f"worker-{frame.sender}")
+
+    def _is(self, peer: str) -> None:
+        if not self._known:
+            self._known = True
+            self._counts = self._tally.known(self._counts, peer)
 
     def _send(self, *parts: memoryview) -> None:
         if not self.closed:
@@ -149,7 +167,7 @@ class Connection:
         if self._silent:
             return
         try:
-            self._tally.sent += self._stream.flush()
+            self._counts.sent += self._stream.flush()
         except OSError:
             self.close()
             return

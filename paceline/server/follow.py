@@ -87,7 +87,7 @@ def _meet(connect: Callable[[], Line], life: int) -> Trip:
 
 def _hear(trip: Trip, shadow: Shadow, selector: selectors.BaseSelector, tally: Tally) -> None:
     """Take what is here, a little at a time: the supervisor wants to be heard too."""
-    before, frames = trip.line.received, 0
+    frames = 0
     trip.flush()
     while frames < FRAMES or trip.stream.waiting:
         if (frame := trip.read(shadow.place)) is None:
@@ -100,8 +100,8 @@ def _hear(trip: Trip, shadow: Shadow, selector: selectors.BaseSelector, tally: T
         began = time.perf_counter()
         shadow.take(frame)
         tally.phases["update"] += time.perf_counter() - began
-    tally.sent += frames * HEADER_BYTES
-    tally.received += trip.line.received - before
+    trip.line.counts.sent += frames * HEADER_BYTES
+    trip.line.counts.messages_sent += frames
     mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if trip.stream.clogged else 0)
     if mask != trip.watching:
         trip.watching = mask

@@ -4,17 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from paceline.transport.counts import Counts, together
+from paceline.types import Traffic
+
 
 @dataclass(slots=True)
 class Tally:
+    """`peers` counts what went to and came from each, by role. Those that never said who they are
+    have no name; `strangers` have not yet."""
+
     dropped: int = 0
-    sent: int = 0
-    received: int = 0
+    peers: dict[str, Counts] = field(default_factory=dict)
+    strangers: set[Counts] = field(default_factory=set)
     phases: dict[str, float] = field(
         default_factory=lambda: {"exchange": 0.0, "wait": 0.0, "update": 0.0}
     )
 
     def begin(self) -> None:
         """From nothing again, in another role."""
-        self.dropped = self.sent = self.received = 0
+        self.dropped = 0
+        self.peers.clear()
         self.phases.update(dict.fromkeys(self.phases, 0.0))
+
+    def of(self, peer: str) -> Counts:
+        return self.peers.setdefault(peer, Counts())
+
+    def stranger(self) -> Counts:
+        """Of a new connection."""
+        counts = Counts()
+        self.strangers.add(counts)
+        return counts
+
+    def known(self, stranger: Counts, peer: str) -> Counts:
+        """It is this peer's, and what it counted so far."""
+        self.strangers.discard(stranger)
+        counts = self.of(peer)
+        counts.add(stranger)
+        return counts
+
+    @property
+    def sent(self) -> int:
+        return together((*self.peers.values(), *self.strangers)).sent
+
+    @property
+    def received(self) -> int:
+        return together((*self.peers.values(), *self.strangers)).received
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        return tuple(counts.with_peer(peer) for peer, counts in self.peers.items() if peer)

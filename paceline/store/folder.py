@@ -5,7 +5,8 @@
       roles.json        the run's state and its roles, as they are now
       events.jsonl      what happened              ┐
       scores.jsonl      how good the model was     ├ appended, by the supervisor alone
-      resources.jsonl   what each role used        ┘
+      resources.jsonl   what each role used        │
+      hosts.jsonl       how busy each host was     ┘
       steps/ROLE.steps  one row a step, by the worker itself
       logs/ROLE.log     what the role printed
       checkpoints/      what it takes to go on: see checkpoints.py
@@ -41,7 +42,7 @@ from paceline.store.live import STATES, launcher, live_fault, true_state
 from paceline.store.lookup import SPEC, locate
 from paceline.store.origin import origin
 from paceline.store.text import read_object, to_json
-from paceline.types import Event, Facts, Resources, Score, record
+from paceline.types import Event, Facts, HostResources, Resources, Score, record
 
 ROLES = "roles.json"
 RESULT = "result.json"
@@ -58,6 +59,7 @@ class RunFolder:
         self._events = LineFile(path / "events.jsonl")
         self._scores = LineFile(path / "scores.jsonl")
         self._resources = LineFile(path / "resources.jsonl")
+        self._hosts = LineFile(path / "hosts.jsonl")
 
     @classmethod
     def create(
@@ -233,20 +235,29 @@ class RunFolder:
     def append_resources(self, samples: list[Resources]) -> None:
         self._resources.append(samples)
 
+    def append_host(self, sample: HostResources) -> None:
+        self._hosts.append([sample])
+
     def events(self) -> list[Event]:
-        return list(self._records(self._events, Event))
+        return list(self._records(self._events, lambda values: Event(**values)))
 
     def scores(self) -> list[Score]:
         return list(self._records(self._scores, _score))
 
     def resources(self) -> list[Resources]:
-        return list(self._records(self._resources, Resources))
+        return list(self._records(self._resources, Resources.of))
 
-    def _records(self, lines: LineFile, make: Callable[..., Record]) -> Iterator[Record]:
+    def hosts(self) -> list[HostResources]:
+        """None of runs from before hosts were sampled."""
+        return list(self._records(self._hosts, HostResources.of))
+
+    def _records(
+        self, lines: LineFile, make: Callable[[dict[str, Any]], Record]
+    ) -> Iterator[Record]:
         for values in lines.read():
             try:
-                yield make(**values)
-            except TypeError:
+                yield make(values)
+            except (TypeError, AttributeError, KeyError):
                 raise StoreError(f"'{lines.path}' is damaged: a line has other fields.") from None
 
     # What came of it.
@@ -259,7 +270,7 @@ class RunFolder:
 
     def close(self) -> None:
         """Close the files being appended to."""
-        for lines in (self._events, self._scores, self._resources):
+        for lines in (self._events, self._scores, self._resources, self._hosts):
             lines.close()
 
 
@@ -300,6 +311,7 @@ def _slug(words: str) -> str:
     return re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-.") or "run"
 
 
-def _score(values: dict[str, float | None], **rest: Any) -> Score:
+def _score(told: dict[str, Any]) -> Score:
     """JSON has no NaN: a loss that is not a number was written as null."""
-    return Score(values={k: math.nan if v is None else v for k, v in values.items()}, **rest)
+    values = {k: math.nan if v is None else v for k, v in told["values"].items()}
+    return Score(**{**told, "values": values})

@@ -29,6 +29,7 @@ def origin() -> dict[str, Any]:
         "host": {
             "name": platform.node(),
             "cores": len(my_cores()),
+            "usable": sorted(my_cores()),
             "cpu": _cpu_model(),
             "memory_bytes": total_memory(),
             "os": platform.platform(),

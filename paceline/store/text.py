@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ def finite(value: Any) -> Any:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(finite(value), allow_nan=False, ensure_ascii=False, indent=indent) + "\n"
+    say = partial(json.dumps, allow_nan=False, ensure_ascii=False, indent=indent)
+    try:
+        return say(value) + "\n"
+    except ValueError:  # rare, and looking for it takes longer than saying it
+        return say(finite(value)) + "\n"
 
 
 def read_object(path: Path) -> dict[str, Any]:

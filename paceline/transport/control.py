@@ -17,6 +17,7 @@ from collections import deque
 from typing import Any
 
 from paceline.errors import PeerLost
+from paceline.transport.counts import Counts
 
 MAX_LINE = 1 << 20
 Message = dict[str, Any]
@@ -33,6 +34,7 @@ class Control:
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self.ended = False
+        self.counts = Counts()
 
     def fileno(self) -> int:
         return self._sock.fileno()
@@ -42,6 +44,8 @@ class Control:
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":")).encode() + b"\n"
         deadline = time.monotonic() + 10.0
         with self._sending:
+            self.counts.messages_sent += 1
+            self.counts.sent += len(line)
             while line:
                 try:
                     line = line[self._sock.send(line) :]
@@ -110,6 +114,8 @@ class Control:
                 self.ended = True
                 return
             *lines, self._partial = (self._partial + data).split(b"\n")
+            self.counts.received += len(data)
+            self.counts.messages_received += len(lines)
             for line in lines:
                 with contextlib.suppress(ValueError):  # a line torn by a dying role is no message
                     message = json.loads(line)

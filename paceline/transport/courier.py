@@ -103,7 +103,8 @@ class Courier:
         parts = (memoryview(pack(frame)), *(() if payload is None else (payload,)))
         trip = self._trips[server]
         trip.stream.queue(*parts)
-        trip.line.sent += sum(map(len, parts))
+        trip.line.counts.sent += sum(map(len, parts))
+        trip.line.counts.messages_sent += 1
         os.write(self._poke, b"!")
 
     def collect(self) -> list[Answer]:

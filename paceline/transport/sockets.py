@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from paceline.errors import PeerLost, RunFailed, WireError
 from paceline.transport import auth
+from paceline.transport.counts import Counts
 from paceline.transport.frames import HEADER_BYTES, MAX_FAULT, Frame, Kind, pack, unpack
 from paceline.transport.tls import client_context
 
@@ -59,18 +60,24 @@ def tune(sock: socket.socket, lease: float = 0.0) -> None:
 
 
 class Line:
-    """A worker's connection to one server. Counts the bytes that went each way."""
+    """A worker's connection to one server. `counts` what went each way; those of a line that was
+    lost are given to the next."""
 
-    def __init__(self, sock: socket.socket, peer: str) -> None:
+    def __init__(self, sock: socket.socket, peer: str, counts: Counts | None = None) -> None:
         self.sock = sock
         self.peer = peer
         self._header = bytearray(HEADER_BYTES)
-        self.sent = 0
-        self.received = 0
+        self.counts = counts or Counts()
 
     @classmethod
     def connect(
-        cls, address: str, peer: str, secret: bytes, certificate: str = "", lease: float = 0.0
+        cls,
+        address: str,
+        peer: str,
+        secret: bytes,
+        certificate: str = "",
+        lease: float = 0.0,
+        counts: Counts | None = None,
     ) -> Line:
         """Connect and prove the secret both ways; inside TLS if there is a certificate."""
         host, _, port = address.rpartition(":")
@@ -86,7 +93,7 @@ class Line:
                 sock = client_context(certificate).wrap_socket(sock)
             except OSError as wrong:
                 raise PeerLost(f"no TLS with {peer} at {address}: {wrong}.") from None
-        line = cls(sock, peer)
+        line = cls(sock, peer, counts)
         line._introduce(secret)
         sock.settimeout(PATIENCE)
         return line
@@ -117,13 +124,15 @@ class Line:
                 self.sock.sendall(payload[done - HEADER_BYTES :])
 
         self._guard(out)
-        self.sent += HEADER_BYTES + frame.length
+        self.counts.sent += HEADER_BYTES + frame.length
+        self.counts.messages_sent += 1
 
     def receive(self) -> Frame:
         """The next header. A payload that follows must be taken with `fill` before the next."""
         self._read(memoryview(self._header))
         frame = unpack(self._header)
-        self.received += HEADER_BYTES
+        self.counts.received += HEADER_BYTES
+        self.counts.messages_received += 1
         if frame.kind == Kind.FAULT:
             text = bytearray(min(frame.length, MAX_FAULT))
             self._read(memoryview(text))
@@ -135,7 +144,7 @@ class Line:
         if length != len(target):
             raise WireError(f"{self.peer} sent {length} bytes where {len(target)} were due.")
         self._read(target)
-        self.received += len(target)
+        self.counts.received += len(target)
 
     def _read(self, target: memoryview) -> None:
         def fill() -> None:

@@ -38,13 +38,14 @@ class Trip:
                 raise PeerLost(f"{self.line.peer} closed the connection.") from None
             if count == 0:
                 return None
-            self.line.received += count
+            self.line.counts.received += count
             self._got += count
             if self._got < len(self._target):
                 continue
             self._got = 0
             if self._frame is None:
                 self._frame = frame = unpack(self._header)
+                self.line.counts.messages_received += 1
                 fault = frame.kind == Kind.FAULT
                 self._target = (
                     memoryview(bytearray(max(1, min(frame.length, MAX_FAULT))))

@@ -16,3 +16,14 @@ def pick_device(asked: str, index: int) -> torch.device:
     device = torch.device("cuda", index % torch.cuda.device_count())
     torch.cuda.set_device(device)
     return device
+
+
+def gpu_of(device: torch.device) -> str:
+    """What tells this GPU from all others, as NVML says it; nothing on a CPU.
+
+    Its number would not do: what a process calls its first GPU may be the host's third.
+    """
+    if device.type != "cuda":
+        return ""
+    told = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return "" if told is None else f"GPU-{told}"

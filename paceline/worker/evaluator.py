@@ -9,10 +9,11 @@ import torch
 
 from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
+from paceline.measure.own import own
 from paceline.spec import RunSpec
 from paceline.transport.control import Control
 from paceline.types import Progress, record
-from paceline.worker.device import pick_device
+from paceline.worker.device import gpu_of, pick_device
 from paceline.worker.saving import read_snapshot
 from paceline.worker.scoring import Scorer
 from paceline.worker.task import model_for, task_for
@@ -29,7 +30,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
     device = pick_device(spec.device, 0)
     test = task.data().test  # in the worker's order, data then model: both may draw on the seed
     replica = Replica(model_for(task, spec).to(device))
-    control.send("ready", device=str(device))
+    control.send("ready", device=str(device), gpu=gpu_of(device))
     scorer = Scorer(task, replica.model, test, control, clock)
     scored = -1
     while True:
@@ -41,6 +42,7 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
             scored = told["step"]
             read_snapshot(fds["snapshot"], replica)
             scorer.tell(scored, told["epoch"])
-        control.send("progress", **record(Progress(step=scored, samples=scorer.samples)))
+        progress = Progress(step=scored, samples=scorer.samples, own=own())
+        control.send("progress", **record(progress))
         time.sleep(REST)
     control.send("done", samples=scorer.samples)

@@ -26,6 +26,7 @@ from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
 from paceline.types import Facts, record
+from paceline.worker.device import gpu_of
 from paceline.worker.harm import Harm
 from paceline.worker.meeting import post_from
 from paceline.worker.optimizers import rule_of
@@ -104,8 +105,8 @@ class OwnLoop:
             optimizer=rule,
             hyper=hyper,
         )
-        device = str(self.replica.device)
-        scene.control.send("ready", device=device, facts=record(facts))
+        device = self.replica.device
+        scene.control.send("ready", device=str(device), gpu=gpu_of(device), facts=record(facts))
         roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
         self._spec = spec = RunSpec(**roster["spec"])
         post = post_from(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from paceline.data.sampler import Lot
 from paceline.exchange.base import Exchange, Outcome
 from paceline.measure.clock import Clock
+from paceline.measure.own import own
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
 from paceline.types import NOTHING, Progress, record
@@ -146,6 +147,8 @@ class Reporter:
             loss=loss if loss is not None and math.isfinite(loss) else None,
             sent=self._exchange.sent,
             received=self._exchange.received,
+            traffic=self._exchange.traffic(),
+            own=own(),
         )
         self._control.send("progress", **record(progress))
         if self._notice is not None and self._notice.taken():

@@ -29,7 +29,7 @@ from paceline.tasks.base import Task
 from paceline.transport.control import Control, Message
 from paceline.types import Facts, record
 from paceline.worker.batches import Batches
-from paceline.worker.device import pick_device
+from paceline.worker.device import gpu_of, pick_device
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Keeper, Position, restore
 from paceline.worker.leases import leases
@@ -60,7 +60,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     replica = Replica(model_for(task, spec).to(device))
     give_back()
     facts = _facts(task, replica, len(data.train))
-    control.send("ready", device=str(device), facts=record(facts))
+    control.send("ready", device=str(device), gpu=gpu_of(device), facts=record(facts))
     roster = control.wait("roster", seconds=ROSTER_SECONDS)
     spec = RunSpec(**roster["spec"])
 
@@ -226,5 +226,6 @@ def _report(exchange: Exchange, reporter: Reporter) -> dict[str, Any]:
         "coding": exchange.coding(),
         "sent": exchange.sent,
         "received": exchange.received,
+        "traffic": exchange.traffic(),
         "hosted": [record(server) for server in exchange.hosted()],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -93,6 +94,26 @@ def test_traffic_is_counted_both_ways(at_once: Servers, large: int) -> None:
     frames = sum(-(-(stop - start) // 2) for start, stop in at_once.shards)
     size = SIZE * 4 + HEADER_BYTES * frames
     assert (exchange.sent - sent, exchange.received - received) == (size, size)
+
+
+def test_traffic_is_counted_by_server_and_goes_on_after_a_line_was_lost(
+    at_once: Servers, large: int
+) -> None:
+    exchange, replica = at_once.worker(0, Row(), large)
+    before = {told.peer: told for told in exchange.traffic()}
+    step(exchange, replica)
+    exchange._disconnect()
+    exchange._connect(time.monotonic() + 5)
+    step(exchange, replica)
+    for server, (start, stop) in enumerate(at_once.shards):
+        now, then = exchange.traffic()[server], before[f"server-{server}"]
+        blocks = -(-(stop - start) // 2)
+        size = 2 * ((stop - start) * 4 + HEADER_BYTES * blocks)
+        assert (now.sent - then.sent, now.received - then.received) == (size, size)
+        assert now.messages_sent is not None
+        assert then.messages_sent is not None
+        assert now.messages_sent - then.messages_sent == 2 * blocks
+    assert exchange.sent == sum(told.sent for told in exchange.traffic())
 
 
 def test_what_comes_late_is_dropped_and_said_to_be(large: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import signal
 import subprocess
 import sys
 import time
@@ -10,8 +13,10 @@ import time
 import pytest
 
 from paceline.measure.clock import Clock
+from paceline.measure.cores import my_cores
 from paceline.measure.process import Process, still_runs
-from paceline.measure.resources import Sampler
+from paceline.measure.resources import Said, Sampler
+from paceline.types import HostResources, Own, Traffic, record
 
 
 def test_clock_counts_from_the_start() -> None:
@@ -24,13 +29,17 @@ def test_clock_counts_from_the_start() -> None:
 def test_samples_what_lives_and_skips_what_does_not() -> None:
     sampler = Sampler(Clock(time.monotonic()))
     me = {"worker-0": os.getpid(), "worker-1": 2**22 + 1}
-    (before,) = sampler.sample(me, {"worker-0": (10, 20)})
+    peer = Traffic("server-0", 10, 20, 1, 2)
+    (before,) = sampler.sample(me, {"worker-0": Said(10, 20, (peer,), Own(1, 2, 3))})
     spin_until = time.process_time() + 0.05
     while time.process_time() < spin_until:
         pass
     (after,) = sampler.sample(me, {})
     assert (before.role, before.sent, before.received) == ("worker-0", 10, 20)
-    assert (after.sent, after.received) == (0, 0)
+    assert before.traffic == (peer,)
+    assert (after.sent, after.received, after.traffic) == (0, 0, ())
+    assert (before.voluntary, before.involuntary, before.peak_bytes) == (1, 2, 3)
+    assert after.involuntary is None
     assert after.cpu_seconds >= before.cpu_seconds + 0.03
     assert before.memory_bytes > 1_000_000
     assert after.time > before.time
@@ -42,6 +51,38 @@ def test_a_role_that_ends_is_skipped() -> None:
         assert len(sampler.sample({"worker-0": process.pid}, {})) == 1
         process.kill()
     assert sampler.sample({"worker-0": process.pid}, {}) == []
+
+
+def test_a_role_that_is_stopped_is_frozen_until_it_goes_on() -> None:
+    sampler = Sampler(Clock(0.0))
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        pids = {"worker-0": process.pid}
+        for number, frozen in ((signal.SIGSTOP, True), (signal.SIGCONT, False)):
+            process.send_signal(number)
+            if frozen:
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            sampler.sample(pids, {})
+            assert sampler.frozen(process.pid) == frozen
+        process.kill()
+
+
+def test_descriptors_of_roles_that_are_gone_are_closed() -> None:
+    sampler = Sampler(Clock(0.0))
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    sampler.sample({"worker-0": os.getpid()}, {})
+    assert len(os.listdir("/proc/self/fd")) > before  # noqa: PTH208
+    sampler.sample({}, {})
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+    sampler.close()
+
+
+def test_the_host_is_this_one() -> None:
+    sampler = Sampler(Clock(0.0))
+    one, two = sampler.host(), sampler.host()
+    assert one.host == platform.node()
+    assert len(two.cores) >= len(my_cores())
+    assert all(b >= a for a, b in zip(one.cores, two.cores, strict=True) if a and b)
+    assert HostResources.of(json.loads(json.dumps(record(two)))) == two
 
 
 def test_two_roles_may_share_a_process() -> None:
@@ -59,7 +100,7 @@ def test_still_runs_knows_a_process_by_pid_and_start() -> None:
 
 
 def test_sampling_is_cheap() -> None:
-    """Told, not asserted: this machine is shared."""
+    """Told, not asserted: this machine is shared. `bench.sampling` does it properly."""
     sampler = Sampler(Clock(0.0))
     pids = {f"worker-{i}": os.getpid() for i in range(8)}
     sampler.sample(pids, {})

@@ -67,3 +67,69 @@ def a_summary(
         "events": [],
         **changes,
     }
+
+
+def a_host(name: str = "box", **changes: Any) -> dict[str, Any]:
+    def rate(mean: float) -> dict[str, float]:
+        return {"mean": mean, "peak": 2 * mean}
+
+    return {
+        "host": name,
+        "seconds": 6.0,
+        "cores": [{"core": 0, **rate(91.0)}, {"core": 1, **rate(71.0)}, {"core": 2, **rate(0.0)}],
+        "usable": [0, 1],
+        "iowait_pct": rate(0.3),
+        "steal_pct": rate(4.0),
+        "running": rate(3.0),
+        "load": 2.2,
+        "memory_available_mb": 24_000.0,
+        "swap_used_mb": 0.0,
+        "swapped_in_mb_s": rate(1.5),
+        "swapped_out_mb_s": rate(0.5),
+        "nics": [
+            {"name": "lo", "speed_mbit": None, "sent_mb_s": rate(83.5), "received_mb_s": rate(1)},
+            {"name": "eth0", "speed_mbit": 1000, "sent_mb_s": None, "received_mb_s": rate(0.1)},
+        ],
+        "disks": [
+            {
+                "name": "nvme0n1",
+                "read_mb_s": rate(12.0),
+                "written_mb_s": rate(0.3),
+                "busy_pct": rate(7.0),
+            }
+        ],
+        "pressure_pct": {"cpu": rate(83.0), "memory": rate(2.0), "io": rate(0.4)},
+        "gpus": [],
+        **changes,
+    }
+
+
+def a_gpu(index: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "index": index,
+        "uuid": f"GPU-{index}",
+        "name": "Tesla V100-SXM2-16GB",
+        "roles": [f"worker-{index}"],
+        "utilisation_pct": {"mean": 88.0, "peak": 99.0},
+        "memory_mb": 12_345.0,
+        "memory_total_mb": 16_160.0,
+        "sm_clock_mhz": {"mean": 1_173.0, "peak": 1_380.0},
+        "sm_clock_pct": 85.0,
+        "memory_clock_mhz": {"mean": 833.0, "peak": 877.0},
+        "memory_clock_pct": 95.0,
+        "power_w": {"mean": 214.0, "peak": 298.0},
+        "power_limit_w": 300.0,
+        "temperature_c": {"mean": 61.0, "peak": 66.0},
+        "slowed_pct": {"power": 50.0},
+        **changes,
+    }
+
+
+def gave(peer: str, sent: float | None, received: float = 0.0) -> dict[str, Any]:
+    return {
+        "peer": peer,
+        "sent_mb": sent,
+        "received_mb": received,
+        "messages_sent": 3,
+        "messages_received": None,
+    }

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from report_samples import a_role, a_summary
+from report_samples import a_gpu, a_host, a_role, a_summary, gave
 from rich.console import RenderableType
 
 from paceline.report.beside import beside_published
@@ -36,8 +36,15 @@ FAULTS = [
     {"time": 12.3, "role": "server-0", "what": "frozen", "injected": False, "seconds": None},
 ]
 HARMED = a_summary(roles=[a_role("worker-0"), a_role("worker-1", restarts=2)], faults=FAULTS)
+OVER_TCP = [
+    a_role(f"worker-{i}", traffic=[gave("server-0", 7.1), gave("server-1", 8.25)]) for i in (0, 1)
+]
+SERVED = [a_role(f"server-{i}", traffic=[gave("worker-0", 3.0)]) for i in (0, 1)]
 EVERYTHING = {
     "report": report(a_summary()),
+    "host": report(a_summary(hosts=[a_host()])),
+    "GPUs": report(a_summary(hosts=[a_host(gpus=[a_gpu(0), a_gpu(1)])])),
+    "traffic": report(a_summary(roles=OVER_TCP + SERVED)),
     "faults": report(HARMED),
     "long run": report(
         a_summary(
@@ -87,6 +94,38 @@ def test_faults_have_a_table_of_their_own() -> None:
     assert "started again: worker-1 2 times" in text
     assert "recovered" not in render(report(a_summary()), 160)
     assert "started again" not in render(report(a_summary()), 160)
+
+
+def test_hosts_have_a_table_of_their_own() -> None:
+    text = render(report(a_summary(hosts=[a_host()])), 100)
+    assert (
+        "box       81       4          83             2           0      2.0" in text
+    )  # usable cores
+    assert "84.5 lo" in text
+    assert "12.3 nvme0n1" in text
+    nothing = {"pressure_pct": {}, "nics": [], "disks": [], "cores": [], "steal_pct": None}
+    unknown = nothing | {"swapped_in_mb_s": None, "swapped_out_mb_s": None}
+    assert "box" in render(report(a_summary(hosts=[a_host(**unknown)])), 80)
+    assert "box" not in render(report(a_summary(hosts=[])), 80)
+
+
+def test_gpus_tell_their_clocks() -> None:
+    unknown = a_gpu(1, utilisation_pct=None, sm_clock_pct=None, roles=[], slowed_pct={})
+    text = render(report(a_summary(hosts=[a_host(gpus=[a_gpu(0), unknown])])), 120)
+    assert "0 Tesla V100-SXM2-16GB  worker-0    88  12,345         85            95    214" in text
+    assert "power" in text
+
+
+def test_who_sent_what_where_a_worker_has_several_peers() -> None:
+    text = render(report(a_summary(roles=OVER_TCP + SERVED)), 100)
+    assert "worker-1            –          7.1          8.2" in text
+    assert "to worker-0" in text
+    inside = [*OVER_TCP, a_role("server-0", inside="worker-0", traffic=[gave("worker-0", 1)])]
+    assert "MB sent" not in render(report(a_summary(roles=inside)), 100)
+    alone = [a_role("worker-0", traffic=[gave("server-0", 1.0), gave("supervisor", 2.0)])]
+    assert "MB sent" not in render(report(a_summary(roles=alone)), 100)
+    many = [a_role("worker-0", traffic=[gave(f"server-{i}", 1.0) for i in range(20)])]
+    assert "too wide to show" in render(report(a_summary(roles=many)), 100)
 
 
 def test_a_wide_terminal_has_one_row_a_role_and_a_narrow_one_two_tables() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,37 @@ from paceline.report.summary import summarise
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.steps import StepWriter
-from paceline.types import PHASES, Event, Resources, Score
+from paceline.types import (
+    PHASES,
+    Disk,
+    Event,
+    Gpu,
+    HostResources,
+    Nic,
+    Resources,
+    Score,
+    Traffic,
+)
 
 CONTRACT = [
     *("run", "dir", "status", "spec", "recipe", "throughput", "seconds", "quality", "roles"),
-    *("verdict", "events", "faults"),
+    *("hosts", "verdict", "events", "faults"),
 ]
 ROLE = [
     *("role", "inside", "host", "device", "restarts", "samples", "steps", "dropped", "seconds"),
-    *("holds_mb", "coding"),
-    *("accuracy", "cpu_pct", "memory_mb", "sent_mb", "received_mb", "phases", "staleness"),
-    "share",
+    *("holds_mb", "coding", "accuracy", "gpu", "cpu_pct", "delay_pct", "threads", "memory_mb"),
+    *("peak_memory_mb", "context_switches", "major_faults", "read_mb", "written_mb", "traffic"),
+    *("sent_mb", "received_mb", "phases", "staleness", "share"),
+]
+HOST = [
+    *("host", "seconds", "cores", "usable", "iowait_pct", "steal_pct", "running", "load"),
+    *("memory_available_mb", "swap_used_mb", "swapped_in_mb_s", "swapped_out_mb_s", "nics"),
+    *("disks", "pressure_pct", "gpus"),
+]
+GPU = [
+    *("index", "uuid", "name", "roles", "utilisation_pct", "memory_mb", "memory_total_mb"),
+    *("sm_clock_mhz", "sm_clock_pct", "memory_clock_mhz", "memory_clock_pct", "power_w"),
+    *("power_limit_w", "temperature_c", "slowed_pct"),
 ]
 
 
@@ -169,15 +190,138 @@ def test_the_spec_is_the_resolved_one(tmp_path: Path) -> None:
     assert summarise(folder)["recipe"] == {"peak": 0.2}
 
 
-def test_cpu_falls_back_to_the_whole_run_and_survives_a_restart(tmp_path: Path) -> None:
+def test_cpu_falls_back_to_what_is_around_training_and_survives_a_restart(tmp_path: Path) -> None:
     folder = make(tmp_path, "single", 1)
     folder.write_live("done", os.getpid(), [role("worker-0")])
     take_steps(folder, "worker-0", count=10)
     for time, cpu in ((0.0, 0.0), (1.0, 1.0), (3.0, 0.5), (4.0, 1.5)):
         folder.append_resources([used(time, "worker-0", cpu)])
     worker = by_role(summarise(folder))["worker-0"]
-    assert worker["cpu_pct"] == pytest.approx(50)
+    assert worker["cpu_pct"] == pytest.approx(25)  # half a second in the new life's two
     assert worker["sent_mb"] == 3.0
+
+
+def test_counters_of_a_role_count_all_its_lives(tmp_path: Path) -> None:
+    folder = make(tmp_path, "single", 1)
+    folder.write_live("done", os.getpid(), [role("worker-0")])
+    for time, count in ((0.0, 10), (1.0, 30), (2.0, 5), (3.0, 9)):
+        folder.append_resources(
+            [
+                Resources(
+                    time=time,
+                    role="worker-0",
+                    cpu_seconds=time,
+                    memory_bytes=1,
+                    sent=0,
+                    received=0,
+                    peak_bytes=2_000_000 * count,
+                    threads=count,
+                    voluntary=count,
+                    involuntary=2 * count,
+                    delay_seconds=time / 4,
+                    major_faults=count,
+                    read_bytes=1_000_000 * count,
+                    written_bytes=0,
+                )
+            ]
+        )
+    worker = by_role(summarise(folder))["worker-0"]
+    assert worker["context_switches"] == {"voluntary": 39, "involuntary": 78}
+    assert (worker["major_faults"], worker["read_mb"], worker["written_mb"]) == (39, 39.0, 0.0)
+    assert (worker["peak_memory_mb"], worker["threads"]) == (60.0, 30)
+    assert worker["delay_pct"] == pytest.approx(25)
+
+
+def test_a_run_from_before_all_that_was_counted(done: RunFolder) -> None:
+    """As it was written then: fewer fields, no hosts."""
+    old = {"time": 2.5, "role": "worker-1", "cpu_seconds": 1.0, "memory_bytes": 9}
+    with (done.path / "resources.jsonl").open("a") as file:
+        file.write(json.dumps(old | {"sent": 1, "received": 2}) + "\n")
+    summary = summarise(done)
+    assert summary["hosts"] == []
+    worker = by_role(summary)["worker-1"]
+    assert worker["context_switches"] == {"voluntary": None, "involuntary": None}
+    unknown = ("peak_memory_mb", "major_faults", "read_mb", "written_mb", "threads", "delay_pct")
+    assert [worker[key] for key in unknown] == [None] * len(unknown)
+    assert worker["traffic"] == []
+
+
+def test_who_sent_what_to_whom(tmp_path: Path) -> None:
+    """What a role said last, or else what was sampled last; the other end of it for a server that
+    has no process of its own."""
+    folder = make(tmp_path, "ps-async", 1)
+    final = [["server-0", 8_000_000, 6_000_000, 4, 3]]
+    folder.write_live(
+        "done",
+        os.getpid(),
+        [
+            role("worker-0", report={"traffic": final}),
+            role("server-0", inside="worker-0", report={"sent": 1}),
+        ],
+    )
+    control = Traffic("supervisor", 1_000, 2_000, 5, 6)
+    before = Traffic("server-0", 4_000_000, 3_000_000, 2, 2)
+    folder.append_resources([replace(used(1.0, "worker-0", 0.1), traffic=(before, control))])
+    roles = by_role(summarise(folder))
+
+    def entry(*values: Any) -> dict[str, Any]:
+        names = ("peer", "sent_mb", "received_mb", "messages_sent", "messages_received")
+        return dict(zip(names, values, strict=True))
+
+    assert roles["worker-0"]["traffic"] == [
+        entry("server-0", 8.0, 6.0, 4, 3),
+        entry("supervisor", 0.001, 0.002, 5, 6),
+    ]
+    assert roles["server-0"]["traffic"] == [entry("worker-0", 6.0, 8.0, 3, 4)]
+
+
+def test_hosts_while_the_run_trained(done: RunFolder) -> None:
+    gpu = Gpu(index=0, uuid="GPU-1", name="a GPU", utilisation=50.0, sm_clock=850)
+    slow = replace(gpu, utilisation=90.0, sm_clock_max=1000, slowed=("power",))
+    for time in (0.5, 2.2, 3.9, 4.5):  # training is from 2.0 to 4.1
+        done.append_host(
+            HostResources(
+                time=time,
+                host="here",
+                cores=(time, None, time / 2),
+                steal_seconds=time / 10,
+                swapped_in=int(time * 1_000_000),
+                nics={"eth0": Nic(int(time * 2_000_000), 0)},
+                speeds={"eth0": 1000},
+                disks={"sda": Disk(0, int(time * 3_000_000), time / 4)},
+                pressure={"memory": time / 20},
+                gpus=(gpu, slow)[time > 3 :][:1],
+            )
+        )
+    live = done.read_live()["roles"]
+    live[0]["gpu"] = "GPU-1"
+    done.write_live("done", os.getpid(), live)
+    (host,) = summarise(done)["hosts"]
+    assert list(host) == HOST
+    assert (host["host"], host["seconds"]) == ("here", pytest.approx(1.7))
+
+    def steadily(value: float) -> Any:
+        return {"mean": pytest.approx(value), "peak": pytest.approx(value)}
+
+    assert host["cores"] == [{"core": 0, **steadily(100)}, {"core": 2, **steadily(50)}]
+    assert host["steal_pct"] == steadily(5)  # of both cores
+    assert host["swapped_in_mb_s"] == steadily(1)
+    assert host["nics"] == [
+        {
+            "name": "eth0",
+            "speed_mbit": 1000,
+            "sent_mb_s": steadily(2),
+            "received_mb_s": steadily(0),
+        }
+    ]
+    assert host["disks"][0]["busy_pct"] == steadily(25)
+    assert host["pressure_pct"] == {"memory": steadily(5)}
+    assert host["iowait_pct"] is None
+    assert list(host["gpus"][0]) == GPU
+    assert host["gpus"][0]["roles"] == ["worker-0"]
+    assert host["gpus"][0]["utilisation_pct"] == {"mean": 70, "peak": 90}
+    assert host["gpus"][0]["sm_clock_pct"] == pytest.approx(85)
+    assert host["gpus"][0]["slowed_pct"] == {"power": 50}
 
 
 def test_workers_with_parameters_of_their_own_have_their_own_accuracy(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from paceline.transport import auth
 from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack, unpack
 from paceline.transport.memory import raw
 from paceline.transport.sockets import Line, listen
+from paceline.types import Traffic
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -137,8 +138,8 @@ def test_push_and_pull(server: Server) -> None:
     push(one, 0, 1, torch.full((SIZE,), -2.0))
     assert torch.equal(state(one), torch.full((SIZE,), 2.0))
     assert torch.equal(pull(two, 1), torch.full((SIZE,), 2.0))
-    assert one.sent == 2 * (HEADER_BYTES + SIZE * 4)
-    assert one.received == HEADER_BYTES + SIZE * 4
+    assert one.counts.sent == 2 * (HEADER_BYTES + SIZE * 4)
+    assert one.counts.received == HEADER_BYTES + SIZE * 4
     one.close()
     two.close()
 
@@ -416,6 +417,45 @@ def test_the_tally_counts_what_went_through(server: Server, eventually: Callable
     push(line, 0, 1, torch.ones(SIZE))
     state(line)
     introduced = auth.NONCE_BYTES + auth.PROOF_BYTES
-    eventually(lambda: server.tally.sent == introduced + line.received, 5)
-    eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.sent, 5)
+    eventually(lambda: server.tally.sent == introduced + line.counts.received, 5)
+    eventually(lambda: server.tally.received == auth.ANSWER_BYTES + line.counts.sent, 5)
     assert server.desk.applied == 1
+
+
+def test_the_tally_knows_who_was_who(server: Server, eventually: Callable[..., Any]) -> None:
+    """By what each says first. One that never says who it is has no name, and counts all the
+    same."""
+    one, two = server.line(), server.line()
+    init(one, torch.zeros(SIZE))
+    pull(one, 0)
+    pull(two, 1)
+    push(two, 1, 1, torch.ones(SIZE))
+    state(two)
+    server.trusted().close()
+    introduced = auth.NONCE_BYTES + auth.PROOF_BYTES
+
+    def told() -> dict[str, Traffic]:
+        return {each.peer: each for each in server.tally.traffic()}
+
+    for name, line in (("worker-0", one), ("worker-1", two)):
+        counts = line.counts
+        eventually(lambda name=name, c=counts: told()[name].sent == c.received + introduced, 5)
+        assert told()[name].received == counts.sent + auth.ANSWER_BYTES
+        assert told()[name].messages_sent == counts.messages_received
+        assert told()[name].messages_received == counts.messages_sent
+    assert set(told()) == {"worker-0", "worker-1"}
+    eventually(lambda: not server.tally.strangers, 5)
+    named = sum(each.received for each in server.tally.traffic())
+    assert server.tally.received == named + auth.ANSWER_BYTES
+
+
+def test_another_line_of_a_worker_counts_with_the_first(server: Server) -> None:
+    first = server.line()
+    init(first, torch.zeros(SIZE))
+    pull(first, 0)
+    first.close()
+    second = server.line()
+    pull(second, 0)
+    (told,) = server.tally.traffic()
+    assert told.messages_received == 3
+    assert told.messages_sent == 2

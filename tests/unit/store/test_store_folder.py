@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,17 @@ from paceline.errors import RequestError, StoreError
 from paceline.spec import RunSpec
 from paceline.store import origin
 from paceline.store.folder import RunFolder
-from paceline.types import Event, Facts, Resources, Score
+from paceline.types import (
+    Disk,
+    Event,
+    Facts,
+    Gpu,
+    HostResources,
+    Nic,
+    Resources,
+    Score,
+    Traffic,
+)
 
 SPEC = RunSpec(task="softmax", strategy="ps-async", workers=2)
 FACTS = Facts(parameters=7850, samples=60000, batch=200, epochs=1, lr=0.5, optimizer="sgd")
@@ -52,7 +63,7 @@ def test_spec_json_holds_all_that_repeats_a_run(folder: RunFolder) -> None:
     }
     assert about["paceline"] == paceline.__version__
     assert about["versions"]["torch"]
-    assert set(about["host"]) == {"name", "cores", "cpu", "memory_bytes", "os"}
+    assert set(about["host"]) == {"name", "cores", "usable", "cpu", "memory_bytes", "os"}
     assert about["command"] == sys.argv
     assert (folder.path / "steps").is_dir()
     assert (folder.path / "logs").is_dir()
@@ -145,12 +156,24 @@ def test_records_round_trip_and_a_torn_last_line_is_left_out(folder: RunFolder) 
         Resources(time=t, role="server-0", cpu_seconds=t, memory_bytes=9, sent=1, received=2)
         for t in (1.0, 2.0)
     ]
+    used.append(replace(used[0], involuntary=7, traffic=(Traffic("worker-0", 3, 4, 1, None),)))
+    host = HostResources(
+        time=1.0,
+        host="here",
+        cores=(0.5, None),
+        nics={"lo": Nic(1, 2)},
+        disks={"sda": Disk(3, 4, 0.5)},
+        pressure={"io": 0.25},
+        gpus=(Gpu(index=0, uuid="GPU-1", slowed=("heat",)),),
+    )
     folder.append_event(event)
     folder.append_score(score)
     folder.append_resources(used)
     folder.append_resources([])
+    folder.append_host(host)
     again = RunFolder.open(folder.path)
     assert (again.events(), again.scores(), again.resources()) == ([event], [score], used)
+    assert again.hosts() == [host]
     with (folder.path / "events.jsonl").open("a") as file:
         file.write('{"time": 3.0, "ro')
     assert again.events() == [event]
@@ -159,6 +182,26 @@ def test_records_round_trip_and_a_torn_last_line_is_left_out(folder: RunFolder) 
 
 def test_records_that_were_never_written_are_empty(folder: RunFolder) -> None:
     assert (folder.events(), folder.scores(), folder.resources()) == ([], [], [])
+    assert folder.hosts() == []
+
+
+def test_samples_with_fewer_fields_are_of_an_older_version(folder: RunFolder) -> None:
+    old = {"time": 1.0, "role": "worker-0", "cpu_seconds": 1.0, "memory_bytes": 9}
+    path = folder.path / "resources.jsonl"
+    path.write_text(json.dumps(old | {"sent": 1, "received": 2}) + "\n")
+    (found,) = folder.resources()
+    assert (found.involuntary, found.peak_bytes, found.traffic) == (None, None, ())
+    (folder.path / "hosts.jsonl").write_text('{"time": 1.0, "host": "here"}\n')
+    assert folder.hosts() == [HostResources(time=1.0, host="here")]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"time": 1.0}', '{"time": 1.0, "host": "a", "nics": 3}', '{"host": "a", "what": 1}']
+)
+def test_a_host_that_is_none_is_told(folder: RunFolder, line: str) -> None:
+    (folder.path / "hosts.jsonl").write_text(line + "\n")
+    with pytest.raises(StoreError, match=r"hosts\.jsonl' is damaged"):
+        folder.hosts()
 
 
 def test_a_loss_that_is_not_a_number_is_valid_json(folder: RunFolder) -> None:

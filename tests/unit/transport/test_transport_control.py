@@ -48,6 +48,19 @@ def test_take_leaves_the_other_kinds(ends: Ends) -> None:
     assert theirs.poll() == [{"kind": "a"}, {"kind": "a"}]
 
 
+def test_both_ends_count_the_same(ends: Ends) -> None:
+    ours, theirs = ends
+    ours.send("a", text="much")
+    ours.send("b")
+    theirs.send("c")
+    theirs.poll()
+    ours.poll()
+    told = ours.counts.with_peer("worker-0")
+    assert (told.messages_sent, told.messages_received) == (2, 1)
+    assert told.sent > told.received > 0
+    assert ours.counts.from_peer("supervisor") == theirs.counts.with_peer("supervisor")
+
+
 @given(messages=st.lists(st.text(max_size=30), min_size=1, max_size=10), sizes=st.data())
 def test_lines_torn_anywhere_are_put_together(messages: list[str], sizes: st.DataObject) -> None:
     raw, other = pair()

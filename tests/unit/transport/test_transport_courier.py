@@ -92,7 +92,7 @@ def test_blocks_in_any_order_come_to_their_places(post: Post) -> None:
         ]
         flat = [bytes(place) for places in post.places for place in places]
         assert flat == [b"%d" % (n + turn) * NBYTES for n in range(2 * BLOCKS)]
-    assert post.peers[0].line.received == 3 * BLOCKS * (HEADER_BYTES + NBYTES)
+    assert post.peers[0].line.counts.received == 3 * BLOCKS * (HEADER_BYTES + NBYTES)
 
 
 def test_late_answers_are_answers(post: Post) -> None:
@@ -113,8 +113,8 @@ def test_frames_are_sent_in_order_and_counted(post: Post) -> None:
         frame, payload_ = post.peers[1].heard()
         assert (frame.block, payload_) == (block, bytes([block]) * 5)
     assert post.peers[1].heard()[0].kind == Kind.PULL
-    assert post.peers[1].line.sent == 4 * HEADER_BYTES + 15
-    assert post.peers[0].line.sent == 0
+    assert post.peers[1].line.counts.sent == 4 * HEADER_BYTES + 15
+    assert post.peers[0].line.counts.sent == 0
 
 
 def test_more_than_the_sockets_hold_goes_while_answers_come(couriered: Post) -> None:
