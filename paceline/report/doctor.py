@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -17,7 +18,6 @@ from paceline.measure.spread import Spread
 from paceline.report.doctor_gpus import gpus_table
 from paceline.report.layout import Column, stacked, table
 from paceline.report.words import NONE, between, duration, many, number
-from paceline.types import record
 
 MANY = 8  # devices; of more, only the slowest are shown
 GB, MB, US, MS = 1e9, 1e6, 1e-6, 1e-3
@@ -26,8 +26,8 @@ GB, MB, US, MS = 1e9, 1e6, 1e-6, 1e-3
 def as_object(facts: Facts) -> dict[str, Any]:
     """One object: every fact, the warnings, and what the machine is good for."""
     return {
-        **record(facts),
-        "warnings": [record(found) for found in warnings(facts)],
+        **asdict(facts),
+        "warnings": [asdict(found) for found in warnings(facts)],
         "verdict": verdict(facts),
     }
 
