@@ -29,6 +29,7 @@ from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Layers, make_rule
 from paceline.server.shards import cut
+from paceline.transport.slate import PARKED
 from paceline.types import NOTHING, Parked, Plan
 
 ASKED = 3  # floats: to stop, for a checkpoint, to leave
@@ -179,8 +180,8 @@ class AllReduce(Exchange):
     def _formed(self, plan: Plan) -> Group:
         post = self._post
         assert post.groups is not None
-        device = self._replica.device
-        return Group(plan, post.index, device, post.cores, post.groups, post.regroups)
+        where = self._replica.device, post.cores
+        return Group(plan, post.index, *where, post.groups, post.regroups, post.slate)
 
     def _can_meet(self) -> bool:
         """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
@@ -189,7 +190,8 @@ class AllReduce(Exchange):
 
     def _plan(self, left: bool, broken: bool) -> Plan:
         assert self._post.groups is not None
-        return self._post.groups.park(
+        before = self._post.slate.at(PARKED)
+        plan = self._post.groups.park(
             Parked(
                 generation=self.generation,
                 version=self._version,
@@ -198,6 +200,8 @@ class AllReduce(Exchange):
                 broken=broken,
             )
         )
+        self._post.slate.back(before)
+        return plan
 
     def _follow(self, plan: Plan) -> None:
         """Take note of a plan, whether its group will hold or not."""

@@ -22,6 +22,7 @@ from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
 from paceline.server.shards import Cut, in_blocks
+from paceline.transport import slate
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import FLOAT_BYTES, raw
@@ -286,6 +287,7 @@ class Served(Exchange):
                 self._hang_up()
                 self._lines = []
                 self._recut(now)
+            post.slate.waits(slate.server(len(self._lines)))
             try:
                 self._lines.append(self.line(len(self._lines)))
             except PeerLost:
@@ -293,7 +295,8 @@ class Served(Exchange):
                     raise
                 time.sleep(AGAIN)
         self._lines[0].sent, self._lines[0].received = before
-        self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
+        kind = Courier if self._courier else Direct
+        self._mail: Mail = kind(self._lines, post.slate)
 
     def line(self, server: int) -> Line:
         """A new connection to a server."""

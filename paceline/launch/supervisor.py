@@ -33,6 +33,7 @@ from paceline.launch.resolve import resolve
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
 from paceline.launch.succession import Succession
+from paceline.launch.watching import Watch
 from paceline.measure.clock import Clock
 from paceline.measure.cores import my_cores
 from paceline.measure.resources import Sampler
@@ -118,6 +119,9 @@ class Supervisor:
             self._tell,
         )
         self._sampler = Sampler(self._clock)
+        self._watch = Watch(
+            course, crew, folder, nursery, self._leasing, self._sampler, self._clock, self._tell
+        )
         self._selector = selectors.DefaultSelector()
         self._heard: set[Control] = set()  # whoever is listened to, or was
         self._state = "starting"
@@ -203,6 +207,7 @@ class Supervisor:
     def _until(self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True) -> bool:
         """Turn until all of them are that far; False if the run was asked to stop before."""
         began = self._clock.now()
+        self._watch.awaited = lambda: [m.role for m in whom() if not m.reached(state)]
         while not all(m.reached(state) for m in whom()):
             if stoppable and self._stopping.asked:
                 return False
@@ -235,6 +240,7 @@ class Supervisor:
         if self._clock.now() >= self._next_sample:
             self._next_sample = self._clock.now() + SAMPLE_SECONDS
             self._sample()
+        self._watch.turn()
 
     def _listen(self) -> None:
         """Listen to roles that were started since."""
@@ -290,23 +296,6 @@ class Supervisor:
         pids = {m.role: m.pid for m in living}
         self._folder.append_resources(self._sampler.sample(pids, traffic))
         self._folder.check()
-        for member in living:
-            self._look_whether_frozen(member)
-
-    def _look_whether_frozen(self, member: Member) -> None:
-        """A role that stands still for longer than its lease is ended: it might wake at any time
-        and go on writing where others are by then."""
-        now, lease = self._clock.now(), self._course.spec.lease
-        if not self._sampler.frozen(member.pid):
-            if member.frozen_at is not None:
-                self._tell(member.role, "thawed", f"after {now - member.frozen_at:.1f} s")
-            member.frozen_at = None
-        elif member.frozen_at is None:
-            member.frozen_at = now
-            self._tell(member.role, "frozen", "its process was stopped")
-        elif lease and now - member.frozen_at >= lease:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGKILL)
 
     def _write_live(self) -> None:
         self._folder.write_live(self._state, os.getpid(), self._crew.live())
@@ -361,7 +350,7 @@ class Supervisor:
             self._folder.close()
         finally:
             for member in self._crew:
-                member.control.close()
+                member.close()
             self._starter.close()
             self._selector.close()
             self._observer.close()

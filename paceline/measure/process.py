@@ -7,6 +7,11 @@ import psutil
 # psutil tells start times by the wall clock, which may be set while a process lives;
 # the kernel does not hand out the same pid twice within so few seconds.
 CLOCK_SLACK = 10.0
+STATES = {
+    psutil.STATUS_STOPPED: "stopped",
+    psutil.STATUS_TRACING_STOP: "traced",
+    psutil.STATUS_DISK_SLEEP: "asleep",
+}
 
 
 class Process:
@@ -29,12 +34,13 @@ class Process:
         return cpu.user + cpu.system, memory.rss
 
     @property
-    def frozen(self) -> bool:
-        """Whether it was stopped from outside, as by SIGSTOP, and has not been let go on."""
+    def state(self) -> str:
+        """`stopped`, as by SIGSTOP; `traced`, by a debugger; `asleep` in the kernel, where no
+        signal reaches it; or nothing, if it runs or waits as any process does."""
         try:
-            return bool(self._process.status() == psutil.STATUS_STOPPED)
+            return STATES.get(self._process.status(), "")
         except psutil.Error:
-            return False
+            return ""
 
     @property
     def alive(self) -> bool:

@@ -42,14 +42,24 @@ class Sampler:
             )
         return samples
 
-    def frozen(self, pid: int) -> bool:
-        """Whether a process that was sampled is stopped."""
-        return pid in self._known and self._known[pid].frozen
+    def state(self, pid: int) -> str:
+        """What keeps a process from running, if something does: as `Process.state`."""
+        known = self._process(pid)
+        return known.state if known is not None else ""
+
+    def cpu_seconds(self, pid: int) -> float | None:
+        """What a process has used so far."""
+        usage = self._usage(pid)
+        return usage[0] if usage is not None else None
 
     def _usage(self, pid: int) -> tuple[float, int] | None:
+        known = self._process(pid)
+        return known.usage() if known is not None else None
+
+    def _process(self, pid: int) -> Process | None:
         if pid not in self._known:
             try:
                 self._known[pid] = Process(pid)
             except ProcessLookupError:
                 return None
-        return self._known[pid].usage()
+        return self._known[pid]
