@@ -102,9 +102,7 @@ class Watch:
         """It has something to do as long as there are roles without a process."""
         if all(member.pid for member in members):
             return Sign(role=NURSERY, doing=slate.READY)
-        return Sign(
-            role=NURSERY, doing=slate.IMPORT, state=self._sampler.state(self._nursery.pid)
-        )
+        return Sign(role=NURSERY, doing=slate.IMPORT, state=self._sampler.state(self._nursery.pid))
 
     def _sign(self, member: Member, now: float) -> Sign:
         if not member.pid:
@@ -128,7 +126,8 @@ class Watch:
     def _state(self, member: Member, now: float) -> str:
         """The kernel's word on a process that may stand still; whoever moved does not."""
         state = ""
-        if self._stalls.idle(member.role, now) >= self._often:
+        idle = self._stalls.idle(member.role, now) >= self._often
+        if idle or member.frozen_at is not None:
             state = self._sampler.state(member.pid)
             if member.role not in self._used:
                 self._used[member.role] = self._sampler.cpu_seconds(member.pid) or 0.0, now

@@ -105,10 +105,12 @@ class Slate:
         return os.pread(self.fd, size, PAGE).decode(errors="replace")
 
     def close(self) -> None:
+        """May be called twice."""
         self._words.release()
         if self._area is not None and self.fd is not None:
             self._area.close()
             os.close(self.fd)
+            self.fd = None
 
 
 def doing(at: int) -> int:
