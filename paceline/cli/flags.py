@@ -68,7 +68,7 @@ PANELS = {
     ),
     "When it is scored": ("evaluate", "evaluator", "target_accuracy"),
     "What becomes of faults": (
-        *("replicas", "max_restarts", "lease", "inject"),
+        *("replicas", "max_restarts", "lease", "stall_after", "inject"),
         *("checkpoint_every", "keep_checkpoints"),
     ),
 }

@@ -28,7 +28,7 @@ Arguments = Annotated[
 
 @spec_flags(
     *("workers", "strategy", "servers", "transport"),
-    *("device", "threads", "seed", "host", "port", "inject"),
+    *("device", "threads", "seed", "host", "port", "stall_after", "inject"),
     usual={"strategy": "allreduce; single for one worker"},
 )
 def launch(

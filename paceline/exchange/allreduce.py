@@ -30,6 +30,7 @@ from paceline.exchange.replica import Replica
 from paceline.exchange.traffic import Ring
 from paceline.server.rules import Layers, make_rule
 from paceline.server.shards import cut
+from paceline.transport.slate import PARKED
 from paceline.types import NOTHING, Parked, Plan, Traffic
 
 ASKED = 3  # floats: to stop, for a checkpoint, to leave
@@ -193,7 +194,8 @@ class AllReduce(Exchange):
         assert post.groups is not None
         device = self._replica.device
         self._ring.form(plan.members, post.index, known=device.type == "cpu")
-        return Group(plan, post.index, device, post.cores, post.groups, post.regroups)
+        where = device, post.cores
+        return Group(plan, post.index, *where, post.groups, post.regroups, post.slate)
 
     def _can_meet(self) -> bool:
         """Whether to try again, now that a peer is gone; not for ever, if no round comes of it."""
@@ -202,7 +204,8 @@ class AllReduce(Exchange):
 
     def _plan(self, left: bool, broken: bool) -> Plan:
         assert self._post.groups is not None
-        return self._post.groups.park(
+        before = self._post.slate.at(PARKED)
+        plan = self._post.groups.park(
             Parked(
                 generation=self.generation,
                 version=self._version,
@@ -211,6 +214,8 @@ class AllReduce(Exchange):
                 broken=broken,
             )
         )
+        self._post.slate.back(before)
+        return plan
 
     def _follow(self, plan: Plan) -> None:
         """Take note of a plan, whether its group will hold or not."""

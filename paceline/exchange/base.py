@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from paceline.server.rules import Hyper
 from paceline.server.shards import BLOCK, Cut
+from paceline.transport.slate import Slate, worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -255,6 +256,7 @@ class Post:
     kernels: Kernels | None = None  # compiled loops, where they are worth it
     groups: Groups | None = None  # where workers meet for all-reduce
     regroups: bool = False  # whether there may be another group after the first
+    slate: Slate = field(default_factory=Slate)  # what this worker is at, for whoever watches it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "room", max(self.room, self.workers))
@@ -264,6 +266,11 @@ class Post:
     def first(self) -> bool:
         """Whether this worker does for those of the start what one is enough for."""
         return self.index == self.crew[0]
+
+    @property
+    def beginner(self) -> int:
+        """That one, as a slate names it."""
+        return worker(self.crew[0])
 
     def host(self, shard: int) -> int:
         """The worker of the start that a shard is counted with."""

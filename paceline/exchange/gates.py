@@ -57,6 +57,10 @@ class All:
     def join(self, worker: int) -> None:
         self._counting.add(worker)
 
+    def missing(self) -> tuple[int, ...]:
+        missing = self._counting - self._pushed.keys() if self._pushed else ()
+        return tuple(sorted(missing))
+
     def share(self, worker: int) -> tuple[int, int]:
         return self._shares.get(worker, (0, 0))
 
@@ -110,6 +114,9 @@ class AtOnce:
     def join(self, worker: int) -> None:
         pass
 
+    def missing(self) -> tuple[int, ...]:
+        return ()
+
     def share(self, worker: int) -> tuple[int, int]:
         return 0, 0
 
@@ -153,6 +160,10 @@ class Bounded:
 
     def join(self, worker: int) -> None:
         pass
+
+    def missing(self) -> tuple[int, ...]:
+        slowest = min(self._rounds.values(), default=0)
+        return tuple(w for w, n in sorted(self._rounds.items()) if self._held and n == slowest)
 
     def share(self, worker: int) -> tuple[int, int]:
         return min(self._rounds.values(), default=0), 0

@@ -25,6 +25,7 @@ from paceline.errors import PeerLost
 from paceline.exchange.base import Groups
 from paceline.exchange.directory import Directory
 from paceline.transport.cutting import Opened, cut, sockets
+from paceline.transport.slate import OTHERS, Slate
 from paceline.transport.sockets import PATIENCE
 from paceline.types import Plan
 
@@ -48,6 +49,7 @@ class Group:
         cores: tuple[int, ...],
         groups: Groups,
         regroups: bool,
+        slate: Slate,
     ) -> None:
         """All met, or PeerLost; in seconds if there can be another after it, and it `regroups`."""
         self.members = plan.members
@@ -56,17 +58,19 @@ class Group:
         seconds = FORMING if regroups else PATIENCE
         self._store = Directory(groups, plan.generation, seconds)  # torch looks, but holds it not
         self._groups = groups
+        self._slate = slate
         self._listens = regroups and device.type != "cuda"  # NCCL watches for itself
         self._backend: Any = None
         self._opened: frozenset[Opened] = frozenset()
         self._hangs = False
         if self.size > 1:
-            before = sockets()
+            before, at = sockets(), slate.waits(OTHERS)
             with floating(cores):
                 self._backend = _guarded(
                     lambda: _formed(plan, index, device, self._store, regroups)
                 )
             self._opened = sockets() - before
+            slate.back(at)
 
     def begin(self, values: Tensor) -> Any:
         """Begin to add up everybody's values, in place."""
@@ -77,6 +81,11 @@ class Group:
 
     def finish(self, summing: Any) -> None:
         """Wait until that is done, or the group is known to be broken."""
+        before = self._slate.waits(OTHERS)
+        self._wait(summing)
+        self._slate.back(before)
+
+    def _wait(self, summing: Any) -> None:
         severed = False
         while self._listens and not summing.is_completed():
             with suppress(RuntimeError):  # not yet, or it has failed: asked once more below

@@ -32,7 +32,7 @@ class Hogwild(Exchange):
         assert post.params is not None
         self._post = post
         self._flat = post.params[0]
-        self._board = Board(post.board, 1 + Seats.words(post.room), post.spin)
+        self._board = Board(post.board, 1 + Seats.words(post.room), post.spin, post.slate)
         self._taken = Seats(self._board, 1, post.workers, post.room)
         self._seen = 0
 
@@ -49,7 +49,7 @@ class Hogwild(Exchange):
         if post.first and not self._board.words[0]:
             self._flat.copy_(replica.flat)
             self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters")
+        self._board.wait(0, 1, "the first parameters", peer=self._post.beginner)
         self.taken = self._board.words[self._taken[post.index]]
         self._seen = sum(self._board.words[word] for word in self._taken.there())
         replica.bind(self._flat)

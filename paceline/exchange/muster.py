@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from paceline.transport import slate
 from paceline.transport.board import GONE, Board
 
 NAMED, TOLD, INVITED = range(3)  # of a worker in a round: words,
@@ -144,7 +145,8 @@ class Muster:
     def wait(self, now: int) -> None:
         """Until it is complete."""
         for worker, word in enumerate(self._arrived):
-            self._board.wait(word, now, f"worker-{worker} in round {now}")
+            what = f"worker-{worker} in round {now}"
+            self._board.wait(word, now, what, peer=slate.worker(worker))
 
     def turnout(self, now: int) -> Turnout:
         """Of a round that is complete: the same for all who ask."""

@@ -35,6 +35,7 @@ from paceline.server.rowwire import (
     rows_in,
     values_in,
 )
+from paceline.transport import slate
 from paceline.transport.counts import Counts
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import own_stretch
@@ -165,12 +166,14 @@ class RowsServed(Rows):
     def _hear(self, server: int, table: int) -> tuple[Frame, memoryview]:
         line = self._lines[server]
         assert line is not None
+        before = self._post.slate.waits(slate.server(server))
         frame = line.receive()
         most = self._tables[table].rows * (ID_BYTES + FLOAT_BYTES * self._tables[table].columns)
         if frame.kind != Kind.ROWS or frame.block != table or frame.length > most:
             raise WireError(f"{line.peer} sent a frame of kind {frame.kind} for table {table}.")
         content = memoryview(bytearray(frame.length))
         line.fill(content, frame.length)
+        self._post.slate.back(before)
         return frame, content
 
     def _first_values(self) -> list[Letter]:

@@ -31,6 +31,7 @@ from paceline.server.rowrules import RowRule
 from paceline.server.rows import RowGradient, merged, nothing
 from paceline.server.striping import ID, STRIPES, undo_words
 from paceline.server.undo import Places, Undo
+from paceline.transport import slate
 from paceline.transport.board import Board
 
 
@@ -59,7 +60,7 @@ class RowsShared(Rows):
         self._back = words + STRIPES * undo_words(
             tables
         )  # counts those who have put their part back
-        self._board = Board(post.table_board, self._back + 1, post.spin)
+        self._board = Board(post.table_board, self._back + 1, post.spin, post.slate)
 
     def bind(self, tables: Sequence[Table]) -> None:
         post = self._post
@@ -205,8 +206,8 @@ class RowsInRounds(RowsShared):
         applied = time.perf_counter()
         for stripe in range(STRIPES):
             what = f"the server of stripe {stripe} in round {closed.round}"
-            gone = self._gone(stripe, closed)
-            while not self._board.wait(stripe, closed.round, what, gone):
+            gone, peer = self._gone(stripe, closed), slate.worker(self._post.host(stripe))
+            while not self._board.wait(stripe, closed.round, what, gone, peer):
                 self._apply(stripe, closed)
         self.updated += applied - began
         self.waited += time.perf_counter() - applied

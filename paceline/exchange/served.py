@@ -23,6 +23,7 @@ from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
 from paceline.server.shards import Cut, in_blocks
+from paceline.transport import slate
 from paceline.transport.counts import Counts
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
@@ -294,13 +295,15 @@ class Served(Exchange):
                 self._hang_up()
                 self._lines = []
                 self._recut(now)
+            post.slate.waits(slate.server(len(self._lines)))
             try:
                 self._lines.append(self.line(len(self._lines), self._counts))
             except PeerLost:
                 if not post.returns or time.monotonic() > deadline:
                     raise
                 time.sleep(AGAIN)
-        self._mail: Mail = Courier(self._lines) if self._courier else Direct(self._lines)
+        kind = Courier if self._courier else Direct
+        self._mail: Mail = kind(self._lines, post.slate)
 
     def line(self, server: int, counts: ByServer) -> Line:
         """A new connection to a server, which counts there."""

@@ -32,6 +32,7 @@ from paceline.exchange.seats import Seats
 from paceline.exchange.traffic import with_shards
 from paceline.server.descent import BEYOND_CACHE, descent
 from paceline.server.rules import CHUNK, Layers, Part, damped, make_rule
+from paceline.transport import slate
 from paceline.transport.board import GONE, Board
 from paceline.types import Traffic
 
@@ -49,7 +50,7 @@ class SharedAsync(Exchange):
         assert post.journal is not None
         shards = len(post.shards)
         need = 1 + Seats.words(post.room) + pushlog_words(shards, post.room)
-        self._board = Board(post.board, need, post.spin)
+        self._board = Board(post.board, need, post.spin, post.slate)
         self._rounds = Seats(self._board, 1, post.workers, post.room)
         journal = post.journal.view(shards, 2, -1)
         self._log = PushLog(self._board, self._rounds.stop, shards, post.room, journal)
@@ -76,7 +77,7 @@ class SharedAsync(Exchange):
         if post.first and not self._board.words[0]:
             self._own.copy_(replica.flat)
             self._board.post(0, 1)
-        self._board.wait(0, 1, "the first parameters")
+        self._board.wait(0, 1, "the first parameters", peer=post.beginner)
         self._enter()
         self._pull()
         self.taken = self._log.pushes(post.index)
@@ -229,7 +230,8 @@ class SharedAsync(Exchange):
             return 0.0
         elsewhere = meanwhile()
         for worker, word in enumerate(self._rounds.there()):
-            board.wait(word, least, f"worker-{worker} in round {least}")
+            what = f"worker-{worker} in round {least}"
+            board.wait(word, least, what, peer=slate.worker(worker))
         self._pull()  # what the others pushed meanwhile
         return elsewhere
 

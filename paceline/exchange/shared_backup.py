@@ -42,7 +42,7 @@ class SharedBackup(Exchange):
         self._post = post
         self._params = post.params
         self._grads = post.grads
-        self._board = Board(post.board, ROLL + Quorum.words(post.workers), post.spin)
+        self._board = Board(post.board, ROLL + Quorum.words(post.workers), post.spin, post.slate)
         self._quorum = Quorum(self._board, ROLL, post.workers)
         self._round = 0
         self._update = 0.0
@@ -58,7 +58,7 @@ class SharedBackup(Exchange):
         if post.first and not board.words[READY]:
             self._params[0].copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters")
+        board.wait(READY, 1, "the first parameters", peer=post.beginner)
         if post.life:
             with board.owning(0):
                 self._quorum.join(post.index)

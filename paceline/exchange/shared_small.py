@@ -62,7 +62,7 @@ class SharedSmall(Exchange):
         self._rows = post.grads.view(2, post.room, -1)
         self._own = [rows[post.index] for rows in self._rows]
         self._final = final_word(post.room)
-        self._board = Board(post.board, self._final + 1, post.spin)
+        self._board = Board(post.board, self._final + 1, post.spin, post.slate)
         self._muster = Muster(self._board, ROLL, post.workers, post.room)
         self._dealing = Dealing(post.index, post.crew, post.whole, post.balance, post.room)
         self._round = 0
@@ -74,7 +74,7 @@ class SharedSmall(Exchange):
         if post.first and not board.words[READY]:
             self._shared.copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters")
+        board.wait(READY, 1, "the first parameters", peer=post.beginner)
         replica.flat.copy_(self._shared)
         # Applied where the model reads them, or beside a GPU that gets a copy.
         self._flat = replica.flat.cpu()

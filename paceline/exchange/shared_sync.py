@@ -44,6 +44,7 @@ from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
+from paceline.transport.slate import worker
 from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a copy less is worth more than a few calls more
@@ -76,7 +77,7 @@ class SharedSync(Exchange):
         self._replica = replica
         layers = len(replica.layers) if self._layerwise else 0
         self._words = words = SyncWords.of(post.room, len(post.shards), layers)
-        self._board = board = Board(self._fd, words.total, post.spin)
+        self._board = board = Board(self._fd, words.total, post.spin, post.slate)
         self._muster = Muster(board, ROLL, post.workers, post.room)
         self._squares = None  # [shards, 2, layers]
         if self._layerwise:
@@ -99,7 +100,7 @@ class SharedSync(Exchange):
         if post.first and not board.words[READY]:
             self._params[0].copy_(replica.flat)
             board.post(READY, 1)
-        board.wait(READY, 1, "the first parameters")
+        board.wait(READY, 1, "the first parameters", peer=post.beginner)
         if post.life:
             self._come_back()
         self._take()
@@ -253,8 +254,9 @@ class SharedSync(Exchange):
         """Wait until every shard is that far, and act for those whose server is gone: seconds."""
         began, now = time.perf_counter(), self._round
         for index, word in enumerate(words):
-            missing = partial(self._missing, index)
-            while not self._board.wait(word, now, f"server-{index} {what} round {now}", missing):
+            missing, peer = partial(self._missing, index), worker(self._server(index))
+            awaited = f"server-{index} {what} round {now}"
+            while not self._board.wait(word, now, awaited, missing, peer):
                 act(index)
         return time.perf_counter() - began
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.launch.placement import Place
 from paceline.transport.control import Control
+from paceline.transport.slate import Slate
 from paceline.types import Facts, Progress
 
 # How far a role is, by its own word; `gone` is the nursery's word.
@@ -25,6 +26,7 @@ class Member:
     index: int
     place: Place
     control: Control
+    slate: Slate = field(default_factory=Slate)  # what it is at
     life: int = 0  # how often it was started before
     born: int = 0  # the first life since it came: what was before, it has left
     pid: int = 0
@@ -37,6 +39,8 @@ class Member:
     progress: Progress = field(default_factory=Progress)
     at_it: bool = False  # takes part with the others: in later lives it says so
     frozen_at: float | None = None  # since when it is stopped
+    meanwhile: str = ""  # what it was at then and who waited for it, once that was too long
+    awaits: tuple[int, tuple[int, ...]] = (0, ())  # of a server: the round, and for whom it waits
     leasing: bool = False  # has asked for samples in this life
     in_step: bool = False  # a standby that may take over
     leaving: bool = False  # a worker that was asked to go while the others go on
@@ -101,10 +105,15 @@ class Member:
             "report": self.report,
         }
 
+    def close(self) -> None:
+        """Let go of what the supervisor holds of it."""
+        self.control.close()
+        self.slate.close()
+
     def end_in_words(self) -> str:
         """How this role ended, for a sentence that begins with its name."""
         if self.frozen_at is not None:
-            return "was frozen and did not go on in time"
+            return f"was frozen and did not go on in time{self.meanwhile}"
         if self.code is not None and self.code < 0:
             name = signal.Signals(-self.code).name
             hint = ", by hand or by the system for want of memory" if name == "SIGKILL" else ""
@@ -204,14 +213,15 @@ class Crew:
 
     def inside(self, host: Member) -> list[str]:
         """The servers that live inside this member."""
-        return [f"server-{s}" for s in range(self.shards) if self._host(s) is host]
+        return [f"server-{s}" for s in range(self.shards) if self.host(s) is host]
 
-    def _host(self, server: int) -> Member:
+    def host(self, server: int) -> Member:
+        """The worker that a server lives in."""
         return self.worker(self.hosts[server % len(self.hosts)])
 
     def _hosted(self, server: int) -> dict[str, Any]:
         """Its report came with that worker's."""
-        host = self._host(server)
+        host = self.host(server)
         told: dict[str, Any] = next(
             (h for h in host.report.get("hosted", ()) if h["server"] == server), {}
         )

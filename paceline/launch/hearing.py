@@ -74,6 +74,8 @@ class Hearing:
                 self._keeping.forgot(member)
             case "keeping" | "kept" | "unkept":
                 self._keeping.hear(member, message)
+            case "awaits":
+                member.awaits = message["round"], tuple(message["peers"])
             case "trained":
                 self._on_trained(member)
             case "injected":

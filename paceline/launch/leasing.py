@@ -49,6 +49,12 @@ class Leasing:
         if self._waiting and not self._some_leave():
             self._answer_waiting()
 
+    def awaited(self, member: Member) -> list[Member]:
+        """Those that this worker gets no samples before: one of them may leave some."""
+        if member not in self._waiting:
+            return []
+        return [m for m in self._crew.workers() if m.leaving and not m.reached("trained")]
+
     def _answer_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for member in waiting:

@@ -76,7 +76,7 @@ class Losses:
         self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
         self._forget(member)
         self._keeping.lost(member)
-        member.control.close()
+        member.close()
         self._replace(member, answer)
         return True
 

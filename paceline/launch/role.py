@@ -12,7 +12,9 @@ from typing import Any, NoReturn
 
 from paceline.errors import PacelineError
 from paceline.measure.malloc import keep_large_blocks
+from paceline.measure.stack import answer
 from paceline.transport.control import Control
+from paceline.transport.slate import BUILD, ENDING, Slate
 
 
 class Ended(SystemExit):
@@ -22,11 +24,15 @@ class Ended(SystemExit):
 def play(assignment: dict[str, Any], fds: dict[str, int]) -> int:
     """Be the role; the process's exit code."""
     control = Control(socket.socket(fileno=fds.pop("control")))
+    slate = Slate(fds.pop("slate"))
+    slate.at(BUILD)
+    assert slate.fd is not None
+    answer(slate.fd)
     for number in (signal.SIGTERM, signal.SIGHUP):  # the latter is the supervisor's word
         signal.signal(number, _end)
     try:
         _settle(assignment)
-        _main(assignment["kind"])(assignment, fds, control)
+        _main(assignment["kind"])(assignment, fds, control, slate)
     except Ended:
         return 0
     except PacelineError as wrong:
@@ -38,6 +44,7 @@ def play(assignment: dict[str, Any], fds: dict[str, int]) -> int:
         control.send("failed", error=type(wrong).__name__, message=_where(wrong))
         return 1
     finally:
+        slate.at(ENDING)
         control.close()
     return 0
 

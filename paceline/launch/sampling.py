@@ -1,13 +1,7 @@
-"""Twice a second: what every role has used, what the host is doing, and who stands still."""
+"""Twice a second: what every role has used, and what the host is doing."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-from collections.abc import Callable
-
-from paceline.launch.course import Course
 from paceline.launch.crew import Crew, Member
 from paceline.measure.clock import Clock
 from paceline.measure.gpu import open_gpus
@@ -18,21 +12,12 @@ EVERY = 0.5  # seconds
 
 
 class Sampling:
-    """`tell` takes a role, what kind of event it is, and the detail."""
+    """Writes records of living roles and of the host to the run's folder."""
 
-    def __init__(
-        self,
-        course: Course,
-        crew: Crew,
-        folder: RunFolder,
-        clock: Clock,
-        tell: Callable[[str, str, str], None],
-    ) -> None:
-        self._course = course
+    def __init__(self, crew: Crew, folder: RunFolder, clock: Clock) -> None:
         self._crew = crew
         self._folder = folder
         self._clock = clock
-        self._tell = tell
         self._sampler = Sampler(clock, open_gpus())
         self._next = clock.now()
 
@@ -54,23 +39,6 @@ class Sampling:
         self._folder.append_resources(self._sampler.sample(pids, said))
         self._folder.append_host(self._sampler.host())
         self._folder.check()
-        for member in living:
-            self._look_whether_frozen(member)
-
-    def _look_whether_frozen(self, member: Member) -> None:
-        """A role that stands still for longer than its lease is ended: it might wake at any time
-        and go on writing where others are by then."""
-        now, lease = self._clock.now(), self._course.spec.lease
-        if not self._sampler.frozen(member.pid):
-            if member.frozen_at is not None:
-                self._tell(member.role, "thawed", f"after {now - member.frozen_at:.1f} s")
-            member.frozen_at = None
-        elif member.frozen_at is None:
-            member.frozen_at = now
-            self._tell(member.role, "frozen", "its process was stopped")
-        elif lease and now - member.frozen_at >= lease:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(member.pid, signal.SIGKILL)
 
     def close(self) -> None:
         self._sampler.close()

@@ -34,6 +34,7 @@ from paceline.transport import memory
 from paceline.transport.board import Board
 from paceline.transport.control import Control, Message
 from paceline.transport.memory import FLOAT_BYTES
+from paceline.transport.slate import FOLLOW, SERVE, WRITE, Slate
 from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
 from paceline.types import Progress, Traffic, record
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from paceline.server.rowstore import RowStore
 
 
-def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+def server(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
     """Serve some blocks of the flat parameters, which lie side by side."""
     tally = Tally()
     desk = _desk(assignment, fds, control, tally)
@@ -51,10 +52,12 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         take_up(desk, assignment["checkpoint"])
     listener, address = listen(assignment["address"])
     control.send("ready", address=address)
-    _serve(assignment, control, desk, tally, listener)
+    _serve(assignment, control, slate, desk, tally, listener)
 
 
-def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+def standby(
+    assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate
+) -> None:
     """Hold what the server at `follows` holds, and be ready to serve it at an address of its own.
 
     Nobody is answered there before that: whoever comes early waits.
@@ -76,8 +79,10 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
         tally.of(f"server-{assignment['index']}"),
     )
     control.send("ready", address=address)
+    slate.at(FOLLOW)
 
     def tick() -> bool:
+        slate.beat()
         _tell_progress(assignment, control, shadow.applied, tally)
         return control.ended or control.holds("stop") or control.holds("promote")
 
@@ -92,7 +97,7 @@ def standby(assignment: dict[str, Any], fds: dict[str, int], control: Control) -
     shadow.take_over()
     tally.begin()
     control.send("ready", address=address)
-    _serve(assignment, control, desk, tally, listener)
+    _serve(assignment, control, slate, desk, tally, listener)
 
 
 def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tally: Tally) -> Desk:
@@ -170,6 +175,7 @@ def _kept(assignment: dict[str, Any], spans: Sequence[Span], floats: int, words:
 def _serve(
     assignment: dict[str, Any],
     control: Control,
+    slate: Slate,
     desk: Desk,
     tally: Tally,
     listener: socket.socket,
@@ -177,9 +183,13 @@ def _serve(
     clock = Clock(assignment["t0"])
     began = clock.now()
     keeper = ServerKeeper(control, desk)
+    awaiting = Awaiting(control, desk)
+    slate.at(SERVE)
 
     def tick() -> bool:
+        slate.beat()
         _tell_progress(assignment, control, desk.applied, tally)
+        awaiting.turn()
         now = time.monotonic()
         told = control.poll()  # in order: who left last must not be met again
         for message in told:
@@ -202,8 +212,28 @@ def _serve(
         tls=server_context(Identity(**identity)) if identity else None,
         lease=assignment["lease"],
     )
+    slate.at(WRITE)
     keeper.close()
     _done(assignment, control, desk.applied, tally, clock.now() - began)
+
+
+class Awaiting:
+    """Tells the supervisor for whom a round waits here, if it is the same at two ticks in a row;
+    where rounds close all the time it never is."""
+
+    NOBODY: tuple[int, list[int]] = (0, [])
+
+    def __init__(self, control: Control, desk: Desk) -> None:
+        self._control = control
+        self._desk = desk
+        self._seen = self._told = self.NOBODY
+
+    def turn(self) -> None:
+        before, self._seen = self._seen, self._desk.awaited()
+        lasting = self._seen if self._seen == before else self.NOBODY
+        if lasting != self._told:
+            self._told = lasting
+            self._control.send("awaits", round=lasting[0], peers=lasting[1])
 
 
 def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> None:

@@ -33,6 +33,7 @@ from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.transport import auth, memory
 from paceline.transport.control import Control, pair
+from paceline.transport.slate import Slate
 from paceline.transport.tls import Identity, new_identity
 from paceline.types import Facts
 from paceline.worker.recipe import beta2
@@ -317,7 +318,10 @@ class Starter:
         ours, theirs = pair()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         log = os.open(self._folder.log_path(role), flags, 0o644)
-        self._crew.add(Member(role, kind, index or 0, place, Control(ours), life))
+        slate = Slate.new()
+        assert slate.fd is not None
+        self._crew.add(Member(role, kind, index or 0, place, Control(ours), slate, life))
+        own = {"control": theirs.fileno(), "log": log, "slate": slate.fd}
         assignment = {
             "role": role,
             "kind": kind,
@@ -333,7 +337,7 @@ class Starter:
             "path": sys.path,
         }
         try:
-            self._nursery.fork(assignment | more, {"control": theirs.fileno(), "log": log} | fds)
+            self._nursery.fork(assignment | more, own | fds)
         except OSError as wrong:
             raise RunFailed(f"cannot start {role}: {wrong.strerror or wrong}.") from None
         finally:

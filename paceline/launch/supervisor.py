@@ -34,8 +34,10 @@ from paceline.launch.sampling import Sampling
 from paceline.launch.starter import Starter, Work
 from paceline.launch.stopping import Stopping
 from paceline.launch.succession import Succession
+from paceline.launch.watching import Watch
 from paceline.measure.clock import Clock
 from paceline.measure.cores import my_cores
+from paceline.measure.process import Processes
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
 from paceline.store.requests import Requests
@@ -116,7 +118,10 @@ class Supervisor:
             self._harm,
             self._tell,
         )
-        self._sampling = Sampling(course, crew, folder, self._clock, self._tell)
+        self._sampling = Sampling(crew, folder, self._clock)
+        self._watch = Watch(
+            course, crew, folder, nursery, self._leasing, Processes(), self._clock, self._tell
+        )
         self._selector = selectors.DefaultSelector()
         self._heard: set[Control] = set()  # whoever is listened to, or was
         self._state = "starting"
@@ -203,6 +208,7 @@ class Supervisor:
     def _until(self, whom: Callable[[], list[Member]], state: str, stoppable: bool = True) -> bool:
         """Turn until all of them are that far; False if the run was asked to stop before."""
         began = self._clock.now()
+        self._watch.awaited = lambda: [m.role for m in whom() if not m.reached(state)]
         while not all(m.reached(state) for m in whom()):
             if stoppable and self._stopping.asked:
                 return False
@@ -233,6 +239,7 @@ class Supervisor:
         self._starter.burying.turn()
         self._keeping.turn()
         self._sampling.turn()
+        self._watch.turn()
 
     def _listen(self) -> None:
         """Listen to roles that were started since."""
@@ -336,7 +343,7 @@ class Supervisor:
             self._folder.close()
         finally:
             for member in self._crew:
-                member.control.close()
+                member.close()
             self._starter.close()
             self._selector.close()
             self._observer.close()

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from paceline.measure.proc import PROC, ProcFile, Spare, number_after, opened, stat_in
 
 GONE = ("Z", "X")
-STOPPED = "T"
 NANO = 1e-9
 
 
@@ -17,7 +16,6 @@ class Counters(NamedTuple):
 
     cpu_seconds: float
     memory_bytes: int
-    stopped: bool
     threads: int
     delay_seconds: float | None  # of all its threads, those that have ended too
     major_faults: int
@@ -52,7 +50,6 @@ class Meter:
         return Counters(
             cpu_seconds=round(stat.cpu_seconds, 2),
             memory_bytes=stat.memory_bytes,
-            stopped=stat.state == STOPPED,
             threads=stat.threads,
             delay_seconds=self._delay(stat.threads),
             major_faults=stat.major_faults,

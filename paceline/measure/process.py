@@ -7,6 +7,11 @@ import psutil
 # psutil tells start times by the wall clock, which may be set while a process lives;
 # the kernel does not hand out the same pid twice within so few seconds.
 CLOCK_SLACK = 10.0
+STATES = {
+    psutil.STATUS_STOPPED: "stopped",
+    psutil.STATUS_TRACING_STOP: "traced",
+    psutil.STATUS_DISK_SLEEP: "asleep",
+}
 
 
 class Process:
@@ -19,12 +24,54 @@ class Process:
         except psutil.Error as wrong:
             raise ProcessLookupError(pid) from wrong
 
+    def cpu_seconds(self) -> float | None:
+        """So far, or None once it is gone."""
+        try:
+            cpu = self._process.cpu_times()
+        except psutil.Error:
+            return None
+        return float(cpu.user + cpu.system)
+
+    @property
+    def state(self) -> str:
+        """`stopped`, as by SIGSTOP; `traced`, by a debugger; `asleep` in the kernel, where no
+        signal reaches it; or nothing, if it runs or waits as any process does."""
+        try:
+            return STATES.get(self._process.status(), "")
+        except psutil.Error:
+            return ""
+
     @property
     def alive(self) -> bool:
         try:
             return bool(self._process.status() != psutil.STATUS_ZOMBIE)
         except psutil.Error:
             return False
+
+
+class Processes:
+    """What keeps processes from running, and what they have used; each is known once asked for."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Process] = {}
+
+    def state(self, pid: int) -> str:
+        """As `Process.state`; nothing, if it is gone."""
+        known = self._process(pid)
+        return known.state if known is not None else ""
+
+    def cpu_seconds(self, pid: int) -> float | None:
+        """What a process has used so far."""
+        known = self._process(pid)
+        return known.cpu_seconds() if known is not None else None
+
+    def _process(self, pid: int) -> Process | None:
+        if pid not in self._known:
+            try:
+                self._known[pid] = Process(pid)
+            except ProcessLookupError:
+                return None
+        return self._known[pid]
 
 
 def still_runs(pid: int, created: float) -> bool:

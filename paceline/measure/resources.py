@@ -36,7 +36,6 @@ class Sampler:
         self._clock = clock
         self._spare = Spare()
         self._meters: dict[int, Meter] = {}
-        self._stopped: set[int] = set()
         self._host = HostMeter(self._spare)
         self._gpus = gpus
 
@@ -49,19 +48,11 @@ class Sampler:
             told = meter.read() if meter is not None else None
             if told is None:
                 continue
-            if told.stopped:
-                self._stopped.add(pid)
-            else:
-                self._stopped.discard(pid)
             samples.append(_record(role, self._clock.now(), told, said.get(role, NOTHING)))
         return samples
 
     def host(self) -> HostResources:
         return self._host.read(self._clock.now(), self._gpus.now() if self._gpus else ())
-
-    def frozen(self, pid: int) -> bool:
-        """Whether a process was stopped when it was last sampled."""
-        return pid in self._stopped
 
     def _meter(self, pid: int) -> Meter | None:
         if pid not in self._meters:
@@ -74,7 +65,6 @@ class Sampler:
     def _let_go(self, living: Iterable[int]) -> None:
         for pid in self._meters.keys() - set(living):
             self._meters.pop(pid).close()
-            self._stopped.discard(pid)
 
     def close(self) -> None:
         self._let_go(())

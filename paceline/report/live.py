@@ -33,6 +33,7 @@ class Line:
 
     progress: Progress = field(default_factory=Progress)
     accuracy: float | None = None
+    stalled: bool = False
     seen: deque[tuple[float, int]] = field(default_factory=deque)
 
     def tell(self, now: float, progress: Progress) -> None:
@@ -107,6 +108,10 @@ class Live:
     def event(self, event: Event) -> None:
         if event.kind == "left":
             self.lines.pop(event.role, None)
+        elif event.role in self.lines and event.kind in ("stalled", "moving", "died"):
+            self.lines[event.role].stalled = event.kind == "stalled"
+            self.drawn = float("-inf")  # it may be a while until somebody tells anything
+            self._draw()
         if event.kind != "failed":  # raised as well, and told by whoever catches it
             self.console.print(Text(event_line(record(event)), style="yellow"), soft_wrap=True)
 
@@ -172,8 +177,10 @@ def _cells(line: Line, wide: bool) -> list[RenderableType]:
     if at.steps:
         bar = ProgressBar(total=at.steps, completed=at.step)
         steps = f"{number(at.step)}/{number(at.steps)}" + (f" epoch {at.epoch + 1}" if wide else "")
-    speed = ""
-    if line.rate:
+    speed: RenderableType = ""
+    if line.stalled:
+        speed = Text("stalled", style="yellow")
+    elif line.rate:
         speed = f"{number(line.rate) if wide else short(line.rate)} samples/s"
     elif moved := at.sent + at.received:
         speed = f"{number(moved / 1e6)} MB moved"

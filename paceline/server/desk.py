@@ -145,6 +145,11 @@ class Desk:
         """Updates so far."""
         return self.windows[0].table.version
 
+    def awaited(self) -> tuple[int, list[int]]:
+        """The round that waits, and for whom, as a slate names them; or nobody."""
+        waiting = ((w.table.version + 1, peers) for w in self.windows if (peers := w.awaited()))
+        return min(waiting, default=(0, []))
+
     def row(self, block: int, worker: int) -> Tensor:
         """Where a worker's gradient of a block lies."""
         return self._rows[block][worker]

@@ -70,6 +70,10 @@ class Gate(Protocol):
     def join(self, worker: int) -> None:
         """This worker counts again, from the round that is open now."""
 
+    def missing(self) -> tuple[int, ...]:
+        """Workers that others wait for here."""
+        ...
+
     def share(self, worker: int) -> tuple[int, int]:
         """The worker's part of the batch of the round that is open now, where there are rounds."""
         ...

@@ -13,6 +13,7 @@ from paceline.server.kept import Marks
 from paceline.server.note import Note
 from paceline.server.rules import damped
 from paceline.server.table import Table
+from paceline.transport import slate
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import raw
 
@@ -192,6 +193,14 @@ class Window:
             push = Push(*name, frame.weight, frame.lr, frame.begin, frame.seconds)
             stop, keep, last = (bool(frame.asked & what) for what in (STOP, KEEP, LEAVE))
             self._act(self.gate.push(push._replace(stop=stop, keep=keep, last=last)))
+
+    def awaited(self) -> list[int]:
+        """Whom those wait for who wait here, as a slate names them."""
+        if self._early:
+            return [slate.OTHERS]
+        if self._held:
+            return [slate.STANDBY]
+        return [slate.worker(worker) for worker in self.gate.missing()]
 
     def leave(self, worker: int) -> None:
         if not self.gate.holds:  # what it pushed is applied, and nobody is there for the answer

@@ -87,6 +87,13 @@ class RunSpec(BaseModel):
         allow_inf_nan=False,
         description="seconds a frozen role is waited for; 0: as long as it takes",
     )
+    stall_after: float = Field(
+        5.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="seconds without progress after which a role is named, with what it waits "
+        "for and its stack; 0: never",
+    )
     # Not strict: TOML and JSON have lists where Python has tuples.
     inject: tuple[str, ...] = Field(
         (),

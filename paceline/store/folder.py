@@ -9,6 +9,7 @@
       hosts.jsonl       how busy each host was     ┘
       steps/ROLE.steps  one row a step, by the worker itself
       logs/ROLE.log     what the role printed
+      stacks/           where roles were that stood still, each time
       checkpoints/      what it takes to go on: see checkpoints.py
       final.pt          the trained parameters
       result.json       the run's summary, once it has ended
@@ -117,6 +118,14 @@ class RunFolder:
 
     def log_path(self, role: str) -> Path:
         return self.path / "logs" / f"{role}.log"
+
+    def write_stack(self, role: str, time: float, text: str) -> str:
+        """Where a role stood still, and when: the file's name within the folder."""
+        name = f"stacks/{role}-{time:.1f}s.txt"
+        with contextlib.suppress(OSError):  # told by whoever writes next
+            (self.path / "stacks").mkdir(exist_ok=True)
+        write_atomic(self.path / name, text)
+        return name
 
     def stepped_roles(self) -> list[str]:
         """Roles that have recorded steps, worker-2 before worker-10."""

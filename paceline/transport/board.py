@@ -14,6 +14,7 @@ import fcntl
 import mmap
 import os
 import platform
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from paceline.errors import PeerLost
+from paceline.transport.slate import OTHERS, Slate, process
 from paceline.transport.sockets import PATIENCE
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ _FUTEX = {"x86_64": 202, "aarch64": 98}.get(platform.machine())
 _WAIT, _WAKE, _ALL = 0, 1, 2**31 - 1
 _NAP = 0.05  # seconds between looks while asleep
 _LOOK = 0.002  # seconds between looks at more than a word
+_FLOCK = struct.Struct("hhqqi4x")  # what the kernel tells of a record lock
 WORD = 8
 GONE = 2**62  # a round nobody waits for: this worker has left
 
@@ -39,9 +42,10 @@ class _Timespec(ctypes.Structure):
 
 
 class Board:
-    """`spin` is for how many seconds a waiter looks before it sleeps."""
+    """`spin` is for how many seconds a waiter looks before it sleeps; before it does, it says on
+    its slate whom it waits for."""
 
-    def __init__(self, fd: int, words: int, spin: float) -> None:
+    def __init__(self, fd: int, words: int, spin: float, slate: Slate | None = None) -> None:
         self._fd = fd
         self._area = mmap.mmap(fd, 2 * words * WORD)
         self._asleep = words  # as many words more: whether somebody may sleep on a word
@@ -51,6 +55,7 @@ class Board:
         self._syscall = ctypes.CDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long
         self._spin = spin
+        self._slate = slate or Slate()
         self._fence = threading.Lock()
 
     def doubles(self, first: int, count: int) -> Tensor:
@@ -69,7 +74,12 @@ class Board:
             self._syscall(_FUTEX, self._at(word), _WAKE, _ALL, None, None, 0)
 
     def wait(
-        self, word: int, least: int, what: str, unless: Callable[[], bool] | None = None
+        self,
+        word: int,
+        least: int,
+        what: str,
+        unless: Callable[[], bool] | None = None,
+        peer: int = OTHERS,
     ) -> bool:
         """Return once the word is at least `least`; or `unless` something else: False."""
         words = self.words
@@ -81,7 +91,14 @@ class Board:
         while time.monotonic() < until:
             if words[word] >= least:
                 return True
-        deadline = until + PATIENCE
+        before = self._slate.waits(peer)
+        try:
+            return self._sleep(word, least, what, unless)
+        finally:
+            self._slate.back(before)
+
+    def _sleep(self, word: int, least: int, what: str, unless: Callable[[], bool] | None) -> bool:
+        words, deadline = self.words, time.monotonic() + PATIENCE
         nap = _Timespec(0, int(_NAP * 1e9))
         while (seen := words[word]) < least:
             if unless is not None and unless():
@@ -100,10 +117,12 @@ class Board:
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Return once something is true that no single word tells: for waits that are rare."""
         deadline = time.monotonic() + PATIENCE
+        before = self._slate.waits(OTHERS)
         while not true():
             if time.monotonic() > deadline:
                 raise PeerLost(f"no sign of {what} for {PATIENCE:.0f} s.")
             time.sleep(_LOOK)
+        self._slate.back(before)
 
     def owning(self, shard: int) -> AbstractContextManager[None]:
         """Be the one writer of a shard for a while."""
@@ -114,10 +133,13 @@ class Board:
 
         Asks again and again, ever less eagerly: a blocking request would have no deadline.
         """
-        began = time.monotonic()
+        began, look = time.monotonic(), _NAP
+        before: int | None = None
         while True:
             try:
                 fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, shard)
+                if before is not None:
+                    self._slate.back(before)
                 return
             except OSError as wrong:
                 if wrong.errno not in (errno.EACCES, errno.EAGAIN):
@@ -125,8 +147,17 @@ class Board:
             waited = time.monotonic() - began
             if waited > PATIENCE:
                 raise PeerLost(f"another worker has held shard {shard} for {PATIENCE:.0f} s.")
+            if waited > look:
+                look, was = waited + _NAP, self._slate.waits(process(self._owner(shard)))
+                before = was if before is None else before
             if waited > self._spin:
                 time.sleep(min(0.001, max(0.00002, waited / 8)))
+
+    def _owner(self, shard: int) -> int:
+        """The process that owns a shard, or nobody: 0."""
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, shard, 1, 0)
+        kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(self._fd, fcntl.F_GETLK, asked))
+        return pid if kind != fcntl.F_UNLCK else 0
 
     def unlock(self, shard: int) -> None:
         fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, shard)

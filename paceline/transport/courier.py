@@ -13,14 +13,18 @@ import os
 import selectors
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from paceline.errors import PacelineError, PeerLost, WireError
+from paceline.transport import slate as slates
 from paceline.transport.frames import Frame, Kind, pack
+from paceline.transport.slate import Slate
 from paceline.transport.sockets import PATIENCE, Line
 from paceline.transport.trip import Trip
 
+LOOK = 0.5  # seconds between looks at who has not answered
 Targets = Sequence[Sequence[memoryview]]  # where each server's blocks of parameters go
 
 
@@ -47,24 +51,30 @@ class Mail(Protocol):
 class Direct:
     """Sends and receives where it is called."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], slate: Slate) -> None:
         self._lines = lines
+        self._slate = slate
+        self._peers = [slates.server(number) for number in range(len(lines))]
         self._targets: Targets = ()
 
     def begin(self, targets: Targets) -> None:
         self._targets = targets
 
     def send(self, server: int, frame: Frame, payload: memoryview | None = None) -> None:
+        self._slate.waits(self._peers[server])  # who takes nothing is waited for, too
         self._lines[server].send(frame, payload)
+        self._slate.at(slates.EXCHANGE)
 
     def collect(self) -> list[Answer]:
         answers = []
         for server, (line, blocks) in enumerate(zip(self._lines, self._targets, strict=True)):
+            self._slate.waits(self._peers[server])
             due = set(range(len(blocks)))
             while due:
                 frame = line.receive()
                 line.fill(_target(blocks, due, frame, line.peer), frame.length)
                 answers.append(Answer(server, frame))
+        self._slate.at(slates.EXCHANGE)
         return answers
 
     def close(self) -> None:
@@ -77,7 +87,8 @@ class Courier:
     The caller owns `_targets` and `_answers` until `begin`, the thread until `_all_here` is set.
     """
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], slate: Slate) -> None:
+        self._slate = slate
         self._trips = [Trip(line) for line in lines]
         self._targets: Targets = [()] * len(lines)
         self._answers: list[Answer] = []
@@ -109,14 +120,23 @@ class Courier:
 
     def collect(self) -> list[Answer]:
         seen, since = -1, time.monotonic()
-        while not self._all_here.wait(1.0):
+        self._slate.waits(slates.server(0))
+        while not self._all_here.wait(LOOK):
+            self._slate.waits(slates.server(self._awaited()))
             if self._progress != seen:
                 seen, since = self._progress, time.monotonic()
             elif time.monotonic() - since > PATIENCE:
                 raise PeerLost(f"no server has answered for {PATIENCE:.0f} s.")
+        self._slate.at(slates.EXCHANGE)
         if self._wrong is not None:
             raise self._wrong
         return self._answers
+
+    def _awaited(self) -> int:
+        """The first server that has not answered all."""
+        here = Counter(answer.server for answer in self._answers)
+        short = (n for n, blocks in enumerate(self._targets) if here[n] < len(blocks))
+        return next(short, 0)
 
     def close(self) -> None:
         self._closing = True

@@ -9,6 +9,7 @@ from typing import Any
 from paceline.data.base import Samples
 from paceline.data.prefetch import Prefetch
 from paceline.data.sampler import Lot, Slices
+from paceline.transport.slate import DATA, Slate
 
 Made = tuple[Lot, Any]
 
@@ -17,9 +18,14 @@ class Batches:
     """`place` brings a batch to where the model is."""
 
     def __init__(
-        self, samples: Samples, lots: Iterator[Lot], place: Callable[[Any], Any] = lambda b: b
+        self,
+        samples: Samples,
+        lots: Iterator[Lot],
+        slate: Slate,
+        place: Callable[[Any], Any] = lambda b: b,
     ) -> None:
         self._lots = lots
+        self._slate = slate
         self._place = place
         self._fetched = Prefetch(samples, lots)
         self._next: Made | None = None
@@ -30,10 +36,11 @@ class Batches:
         """Make the next batch unless it is made; the seconds that took."""
         if self._prepared:
             return 0.0
-        began = time.monotonic()
+        began, before = time.monotonic(), self._slate.at(DATA)
         made = next(self._fetched, None)
         self._next = None if made is None else (made[0], self._place(made[1]))
         self._prepared = True
+        self._slate.back(before)
         seconds = time.monotonic() - began
         self._spent += seconds
         return seconds

@@ -12,6 +12,7 @@ from paceline.measure.clock import Clock
 from paceline.measure.own import own
 from paceline.spec import RunSpec
 from paceline.transport.control import Control
+from paceline.transport.slate import SNAPSHOT, Slate
 from paceline.types import Progress, record
 from paceline.worker.device import gpu_of, pick_device
 from paceline.worker.saving import read_snapshot
@@ -22,7 +23,9 @@ REST = 0.2  # seconds between scorings, so that a small model is not copied all 
 PATIENCE = 24 * 3600.0
 
 
-def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+def evaluator(
+    assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate
+) -> None:
     spec = RunSpec(**assignment["spec"])
     clock = Clock(assignment["t0"])
     task = task_for(spec, fds)
@@ -31,7 +34,8 @@ def evaluator(assignment: dict[str, Any], fds: dict[str, int], control: Control)
     test = task.data().test  # in the worker's order, data then model: both may draw on the seed
     replica = Replica(model_for(task, spec).to(device))
     control.send("ready", device=str(device), gpu=gpu_of(device))
-    scorer = Scorer(task, replica.model, test, control, clock)
+    scorer = Scorer(task, replica.model, test, control, clock, slate)
+    slate.at(SNAPSHOT)
     scored = -1
     while True:
         control.send("snapshot")

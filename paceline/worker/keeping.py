@@ -19,6 +19,7 @@ from paceline.exchange.base import Among, Exchange
 from paceline.exchange.replica import Replica
 from paceline.store.parts import Arrays, Seal, read_part
 from paceline.transport.control import Control, Message
+from paceline.transport.slate import COPY, WRITE, Slate
 from paceline.worker.copies import Copies
 from paceline.worker.randomness import random_states, set_random_states
 from paceline.worker.writing import PartWriter
@@ -41,9 +42,15 @@ class Keeper:
     """Copies at once, writes in a thread, and tells the supervisor what came of it."""
 
     def __init__(
-        self, control: Control, replica: Replica, exchange: Exchange, every: float
+        self,
+        control: Control,
+        replica: Replica,
+        exchange: Exchange,
+        every: float,
+        slate: Slate,
     ) -> None:
         """A checkpoint each so many seconds."""
+        self._slate = slate
         self._writer = PartWriter(control)
         self._copies = Copies(kept=0 < every < OFTEN)
         self._replica = replica
@@ -60,9 +67,15 @@ class Keeper:
 
     def keep(self, asked: Message, position: Position) -> None:
         """Keep what is now, between two steps."""
+        before = self._slate.at(WRITE)
+        self._keep(asked, position)
+        self._slate.back(before)
+
+    def _keep(self, asked: Message, position: Position) -> None:
         if not self._writer.close():  # and what it writes from must stay as it is
             self._writer.refuse(asked, "the disk has not taken the checkpoint before")
             return
+        self._slate.at(COPY)
         self._copies.begin()
         try:
             values, arrays = self._copy(position, Among(asked["place"], asked["of"]))
@@ -82,6 +95,7 @@ class Keeper:
 
     def close(self) -> None:
         """Wait for what is being written."""
+        self._slate.at(WRITE)
         self._writer.close()
 
 

@@ -21,6 +21,7 @@ from paceline.data.sampler import evenly
 from paceline.exchange.base import Exchange, Gradient
 from paceline.exchange.replica import Replica
 from paceline.tasks.base import Task
+from paceline.transport.slate import EXCHANGE, Slate
 from paceline.worker.batches import Batches
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
@@ -34,6 +35,7 @@ def train(
     recipe: Recipe,
     most: int,
     reporter: Reporter,
+    slate: Slate,
 ) -> None:
     """Take steps until the batches end or the exchange says to stop.
 
@@ -44,6 +46,7 @@ def train(
     while (made := batches.take()) is not None:
         lot, batch = made
         fetched = time.monotonic()
+        slate.begin(max(lot.round, reporter.taken) + 1)
         count = len(lot.rows)
         rate = recipe.rate(lot.seen)
         gradient = Gradient(count, lot.whole, rate, *reporter.asked, began=fetched)
@@ -53,6 +56,7 @@ def train(
         reporter.harm.drag(fetched)
         arrived = time.monotonic()
         data = batches.spent()
+        slate.at(EXCHANGE)
         outcome = exchange.step(gradient, batches.prepare)
         if outcome.again:
             batches.go_on(lot.round, outcome.share)

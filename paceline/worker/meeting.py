@@ -20,6 +20,7 @@ from paceline.server.striping import Size
 from paceline.spec import RunSpec
 from paceline.transport import memory
 from paceline.transport.control import Control
+from paceline.transport.slate import Slate
 from paceline.types import NOTHING, Parked, Plan, record
 
 PLAN_SECONDS = 24 * 3600.0  # one of the others may be in a long step; its death ends the wait
@@ -97,6 +98,7 @@ def post_from(
     fds: dict[str, int],
     replica: Replica,
     control: Control,
+    slate: Slate,
     apply: Callable[[], None] | None = None,
     life: int = 0,
 ) -> Post:
@@ -147,6 +149,7 @@ def post_from(
         apply=apply,
         groups=Meeting(spec, control) if in_a_group(spec) else None,
         regroups=apply is None,
+        slate=slate,
     )
     return with_tables(post, spec, fds, tables) if shared and tables else post
 

@@ -25,13 +25,13 @@ from paceline.exchange.replica import Replica
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
-from paceline.types import Facts, record
-from paceline.worker.device import gpu_of
+from paceline.transport.slate import EXCHANGE, OWN
+from paceline.types import Facts
 from paceline.worker.harm import Harm
 from paceline.worker.meeting import post_from
 from paceline.worker.optimizers import rule_of
 from paceline.worker.reporter import Reporter
-from paceline.worker.role import ROSTER_SECONDS
+from paceline.worker.role import ready
 from paceline.worker.sharded import Sharded
 
 if TYPE_CHECKING:
@@ -105,18 +105,17 @@ class OwnLoop:
             optimizer=rule,
             hyper=hyper,
         )
-        device = self.replica.device
-        scene.control.send("ready", device=str(device), gpu=gpu_of(device), facts=record(facts))
-        roster = scene.control.wait("roster", seconds=ROSTER_SECONDS)
+        self._slate = slate = scene.slate
+        roster = ready(scene.control, slate, self.replica.device, facts)
         self._spec = spec = RunSpec(**roster["spec"])
         post = post_from(
-            *(roster, spec, self._index, scene.fds, self.replica, scene.control),
+            *(roster, spec, self._index, scene.fds, self.replica, scene.control, slate),
             apply=self._apply_own,
         )
         self.exchange: Exchange = make_exchange(spec, post)
         self.exchange.start(self.replica)
         give_back()
-        self.loader = Sharded(loader, spec, self._index) if loader is not None else None
+        self.loader = Sharded(loader, spec, self._index, slate) if loader is not None else None
         if self.loader is not None:
             self.loader.skip(self.exchange.round)  # those that the others closed without it
         self.reporter = Reporter(
@@ -125,12 +124,14 @@ class OwnLoop:
             clock=Clock(assignment["t0"]),
             exchange=self.exchange,
             harm=Harm(scene.control, Path(assignment["folder"])),
+            slate=slate,
             steps=0,
             at_epoch_end=lambda step, epoch, share: None,
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
         )
         self._began = time.monotonic()
+        slate.begin(self.reporter.taken + 1, OWN)
 
         def step(_: Optimizer, closure: Any = None) -> Any:
             return self._step(closure)
@@ -148,6 +149,7 @@ class OwnLoop:
         self.reporter.harm.drag(self._began + waited)
         arrived = time.monotonic()
         lr = float(self._optimizer.param_groups[0]["lr"])
+        self._slate.at(EXCHANGE)
         outcome: Outcome = self.exchange.step(
             Gradient(1, self._spec.workers, lr, self.reporter.stopping), nothing_else
         )
@@ -159,6 +161,7 @@ class OwnLoop:
         loss = float(value) if value is not None else float("nan")
         self.reporter.step(lot, loss, waited, arrived - self._began - waited, arrived, outcome)
         self._began = time.monotonic()
+        self._slate.begin(self.reporter.taken + 1, OWN)
         if outcome.stop:
             raise Stopped(0)
         return value

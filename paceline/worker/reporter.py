@@ -12,6 +12,7 @@ from paceline.measure.clock import Clock
 from paceline.measure.own import own
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
+from paceline.transport.slate import WRITE, Slate
 from paceline.types import NOTHING, Progress, record
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Position
@@ -34,6 +35,7 @@ class Reporter:
         clock: Clock,
         exchange: Exchange,
         harm: Harm,
+        slate: Slate,
         steps: int,
         at_epoch_end: Callable[[int, int, Share], None],
         on_snapshot: Callable[[Message], None],
@@ -46,6 +48,7 @@ class Reporter:
         self._writer = writer
         self._t0 = clock.t0
         self._exchange = exchange
+        self._slate = slate
         self._steps = steps
         self._at_epoch_end = at_epoch_end
         self._on_snapshot = on_snapshot
@@ -138,7 +141,9 @@ class Reporter:
 
     def tell(self, loss: float | None = None) -> None:
         """Flush records, report progress, hear what the supervisor says."""
+        before = self._slate.at(WRITE)
         self._writer.flush()
+        self._slate.back(before)
         progress = Progress(
             step=self.taken,
             steps=self._steps,

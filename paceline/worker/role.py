@@ -27,6 +27,7 @@ from paceline.spec import RunSpec
 from paceline.store.steps import StepWriter
 from paceline.tasks.base import Task
 from paceline.transport.control import Control, Message
+from paceline.transport.slate import EXCHANGE, MEET, READY, TRAINED, WRITE, Slate
 from paceline.types import Facts, record
 from paceline.worker.batches import Batches
 from paceline.worker.device import gpu_of, pick_device
@@ -47,7 +48,7 @@ FUSED = ("AVX2", "AVX512")  # what torch uses of a processor that multiplies and
 PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death ends the wait
 
 
-def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
     notice = Notice()
     spec = RunSpec(**assignment["spec"])
     index, life = int(assignment["index"]), int(assignment["life"])
@@ -60,18 +61,17 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
     replica = Replica(model_for(task, spec).to(device))
     give_back()
     facts = _facts(task, replica, len(data.train))
-    control.send("ready", device=str(device), gpu=gpu_of(device), facts=record(facts))
-    roster = control.wait("roster", seconds=ROSTER_SECONDS)
+    roster = ready(control, slate, device, facts)
     spec = RunSpec(**roster["spec"])
 
     steps = _steps(spec, len(data.train))
-    post = post_from(roster, spec, index, fds, replica, control, life=life)
+    post = post_from(roster, spec, index, fds, replica, control, slate, life=life)
     exchange = make_exchange(spec, _with_loops(post, replica, steps), len(replica.tables))
     position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
-    keeper = Keeper(control, replica, exchange, spec.checkpoint_every)
+    keeper = Keeper(control, replica, exchange, spec.checkpoint_every, slate)
     if not life and index in post.crew:  # others wait for whoever comes later
         keeper.prepare(Among(post.crew.index(index), len(post.crew)))
-    scorer = WorkerScorer(task, replica.model, data.test, control, clock)
+    scorer = WorkerScorer(task, replica.model, data.test, control, clock, slate)
     scorer.set_post(spec, roster["leads"])
     if life:
         control.send("started", round=exchange.round if spec.kind.samples == "slices" else None)
@@ -90,6 +90,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             clock=clock,
             exchange=exchange,
             harm=Harm(control, folder),
+            slate=slate,
             steps=steps,
             at_epoch_end=scorer.at_epoch_end,
             on_snapshot=give_snapshot,
@@ -100,27 +101,37 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
         )
         lots = _lots(spec, post, data.train, control, exchange)
         place = partial(to_device, device=device)
-        with contextlib.closing(Batches(data.train, lots, place)) as batches:
+        with contextlib.closing(Batches(data.train, lots, slate, place)) as batches:
             recipe = Recipe.of(spec, facts)
             # A fast worker's share is larger; in parts it would be slower again.
             most = (spec.batch or task.batch) * (1 + spec.balance)
             if not exchange.over:
-                train(task, replica, batches, exchange, recipe, most, reporter)
+                train(task, replica, batches, exchange, recipe, most, reporter, slate)
         reporter.tell()
-        among = None if reporter.parting else part(exchange, reporter, control)
+        among = None if reporter.parting else part(exchange, reporter, control, slate)
     if among is None:
         keeper.close()
         leave(exchange, reporter, control)
         return
     scorer.at_end(reporter.taken, reporter.epoch, *among)
     if among.first:
-        _save(exchange, replica, folder)
+        _save(exchange, replica, folder, slate)
     keeper.close()
     done(exchange, reporter, control)
-    stand_by(spec, exchange, control)
+    stand_by(spec, exchange, control, slate)
 
 
-def _save(exchange: Exchange, replica: Replica, folder: Path) -> None:
+def ready(control: Control, slate: Slate, device: torch.device, facts: Facts) -> Message:
+    """Say so, and wait to be told where the others are."""
+    slate.at(READY)
+    control.send("ready", device=str(device), gpu=gpu_of(device), facts=record(facts))
+    roster = control.wait("roster", seconds=ROSTER_SECONDS)
+    slate.at(MEET)
+    return roster
+
+
+def _save(exchange: Exchange, replica: Replica, folder: Path, slate: Slate) -> None:
+    slate.at(WRITE)
     exchange.complete()
     save_parameters(folder / "final.pt", replica)
 
@@ -177,11 +188,13 @@ def _steps(spec: RunSpec, samples: int) -> int:
     return spec.steps or rounds(samples, spec.step_samples * spec.workers) * (spec.epochs or 1)
 
 
-def part(exchange: Exchange, reporter: Reporter, control: Control) -> Among:
+def part(exchange: Exchange, reporter: Reporter, control: Control, slate: Slate) -> Among:
     """Finish, wait until all have, and take the final shared parameters."""
+    slate.at(EXCHANGE)
     exchange.finish()
     reporter.tell()
     reporter.keep()
+    slate.at(TRAINED)
     control.send("trained")
     if reporter.leaving:
         exchange.regroup()
@@ -192,6 +205,7 @@ def part(exchange: Exchange, reporter: Reporter, control: Control) -> Among:
             reporter.keep()
         elif said["generation"] == exchange.generation:
             exchange.regroup()
+    slate.at(EXCHANGE)
     exchange.close()
     return Among(said["place"], said["of"])
 
@@ -204,8 +218,9 @@ def leave(exchange: Exchange, reporter: Reporter, control: Control) -> None:
     )
 
 
-def stand_by(spec: RunSpec, exchange: Exchange, control: Control) -> None:
+def stand_by(spec: RunSpec, exchange: Exchange, control: Control, slate: Slate) -> None:
     """In a group, until all are done: one that dies before that gets its parameters from others."""
+    slate.at(TRAINED)
     if not in_a_group(spec):
         return
     while (said := control.wait("end", "regroup", seconds=PARTING_SECONDS))["kind"] != "end":

@@ -13,6 +13,7 @@ from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
 from paceline.tasks.base import Task
 from paceline.transport.control import Control
+from paceline.transport.slate import SCORE, Slate
 
 BATCH = 500
 
@@ -24,13 +25,20 @@ class Scorer:
     """A role's scoring: what it scores, when, and telling the supervisor."""
 
     def __init__(
-        self, task: Task, model: nn.Module, test: Samples, control: Control, clock: Clock
+        self,
+        task: Task,
+        model: nn.Module,
+        test: Samples,
+        control: Control,
+        clock: Clock,
+        slate: Slate,
     ) -> None:
         self._task = task
         self._model = model
         self._test = test
         self._control = control
         self._clock = clock
+        self._slate = slate
         self.samples = 0
 
     def tell(self, step: int, epoch: int, *, share: Share = ALL, final: bool = False) -> None:
@@ -39,7 +47,9 @@ class Scorer:
         begin, end = (total * at // share[2] for at in share[:2])
         if begin == end and (total or begin != share[0]):
             return  # nothing to add
+        before = self._slate.at(SCORE)
         sums, count = score(self._task, self._model, self._test, begin, end)
+        self._slate.back(before)
         self.samples += count
         self._control.send(
             "score",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from paceline.errors import TaskError
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control
+from paceline.transport.slate import WRITE, Slate
 from paceline.worker.role import done, part
 from paceline.worker.saving import save_parameters
 
@@ -26,6 +27,7 @@ class Scene:
     assignment: dict[str, Any]
     fds: dict[str, int]
     control: Control
+    slate: Slate
     writer: StepWriter
     loop: OwnLoop | None = None
 
@@ -37,14 +39,14 @@ def scene() -> Scene | None:
     return _scene[0] if _scene else None
 
 
-def script(assignment: dict[str, Any], fds: dict[str, int], control: Control) -> None:
+def script(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
     """Run the script as `__main__`, then part as every worker does."""
     path = Path(assignment["script"])
     folder = Path(assignment["folder"])
     sys.argv = [str(path), *assignment["arguments"]]
     sys.path.insert(0, str(path.parent))
     writer = StepWriter(folder / "steps" / f"{assignment['role']}.steps")
-    here = Scene(assignment, fds, control, writer)
+    here = Scene(assignment, fds, control, slate, writer)
     _scene.append(here)
     with contextlib.closing(writer):
         _run(path)
@@ -53,7 +55,8 @@ def script(assignment: dict[str, Any], fds: dict[str, int], control: Control) ->
             raise TaskError(
                 f"'{path.name}' ended without calling paceline.parallel(model, optimizer)."
             )
-        among = part(loop.exchange, loop.reporter, control)
+        among = part(loop.exchange, loop.reporter, control, slate)
+    slate.at(WRITE)
     if among.first:
         save_parameters(folder / "final.pt", loop.replica)
     done(loop.exchange, loop.reporter, control)

@@ -9,6 +9,7 @@ from typing import Any
 from torch.utils.data import DataLoader, DistributedSampler, RandomSampler
 
 from paceline.spec import RunSpec
+from paceline.transport.slate import DATA, Slate
 
 
 class Sharded:
@@ -18,7 +19,8 @@ class Sharded:
     divide evenly, up to one sample a worker is seen twice.
     """
 
-    def __init__(self, loader: DataLoader[Any], spec: RunSpec, index: int) -> None:
+    def __init__(self, loader: DataLoader[Any], spec: RunSpec, index: int, slate: Slate) -> None:
+        self._slate = slate
         self._sampler: DistributedSampler[Any] = DistributedSampler(
             loader.dataset,
             num_replicas=spec.workers,
@@ -50,16 +52,19 @@ class Sharded:
     def __iter__(self) -> Iterator[Any]:
         self.epoch += 1
         self._sampler.set_epoch(self.epoch)
-        began = time.monotonic()
+        began, before = time.monotonic(), self._slate.at(DATA)
         for batch in self._loader:
             self._waited += time.monotonic() - began
+            self._slate.back(before)
             began = time.monotonic()
             if self._skip:
                 self._skip -= 1
+                self._slate.at(DATA)
                 continue
             self.last_batch = _count(batch)
             yield batch
-            began = time.monotonic()
+            began, before = time.monotonic(), self._slate.at(DATA)
+        self._slate.back(before)
 
     def skip(self, count: int) -> None:
         """Leave out the batches of rounds that were closed without this worker."""

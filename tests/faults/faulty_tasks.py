@@ -177,3 +177,40 @@ class DiesScoring(Patient):
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().metrics(model, batch)
+
+
+class SleepsInForward(Plain):
+    """One worker's twentieth step takes its time, and does nothing."""
+
+    def at_step_20(self, role: str) -> None:
+        if role == "worker-1":
+            time.sleep(1.2)
+
+
+class Slow:
+    """Samples that are made in a thread, since that takes a while; one batch takes long."""
+
+    def __init__(self, samples: Any) -> None:
+        self._samples = samples
+        self._made = 0
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def batch(self, rows: Any) -> Any:
+        self._made += 1
+        time.sleep(1.2 if self._made == 30 and paceline_role() == "worker-1" else 0.002)
+        return self._samples.batch(rows)
+
+
+class HangsInData(Plain):
+    def data(self) -> paceline.Data:
+        data = super().data()
+        return paceline.Data(train=Slow(data.train), test=data.test)
+
+
+class BuildsSlowly(Patient):
+    def data(self) -> paceline.Data:
+        if paceline_role() == "worker-1":
+            time.sleep(1.2)
+        return super().data()

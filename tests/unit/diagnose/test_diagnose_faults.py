@@ -83,6 +83,8 @@ def test_a_stop_that_went_on_in_time() -> None:
     ends = {"worker-0": stepped(), "worker-1": stepped((3.0, 4.05))}
     fault = one(events, ends)
     assert (fault.what, fault.seconds) == ("stopped", pytest.approx(1.1))
+    told = [event(3.9, "worker-1", "stalled"), event(4.5, "worker-1", "moving")]
+    assert one([*events[:2], *told[:1], *events[2:], *told[1:]], ends) == fault
     by_hand = one(events[1:], ends)
     assert (by_hand.what, by_hand.seconds) == ("frozen", pytest.approx(0.7))
 
@@ -121,7 +123,9 @@ def test_what_another_version_injected_is_told_as_it_stands() -> None:
         st.tuples(
             st.floats(0, 10),
             st.sampled_from(["worker-0", "worker-1", "server-0", "supervisor"]),
-            st.sampled_from(["injected", "died", "back", "frozen", "thawed", "failed"]),
+            st.sampled_from(
+                ["injected", "died", "back", "frozen", "thawed", "stalled", "moving", "failed"]
+            ),
             st.sampled_from(["kill:worker-0@1s", "stop:worker-1@1s", "slow:worker-0x2@0s+1s", "?"]),
         ),
         max_size=12,

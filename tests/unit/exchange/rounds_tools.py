@@ -98,7 +98,12 @@ class StageBoard:
         self.words[word] = value
 
     def wait(
-        self, word: int, least: int, what: str, unless: Callable[[], bool] | None = None
+        self,
+        word: int,
+        least: int,
+        what: str,
+        unless: Callable[[], bool] | None = None,
+        peer: int = 0,
     ) -> bool:
         while self.words[word] < least:
             if unless is not None and unless():

@@ -22,6 +22,7 @@ from paceline.exchange.base import Gradient, Post
 from paceline.exchange.group import Group
 from paceline.exchange.replica import Replica
 from paceline.server.rules import Hyper
+from paceline.transport.slate import Slate
 from paceline.types import Plan
 
 class Groups:
@@ -88,7 +89,7 @@ def test_a_request_to_stop_reaches_all_in_the_same_round(tmp_path: Path) -> None
 
 # The other has met this one and then says nothing at all: gloo alone would wait for minutes.
 SILENT = """
-group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, regroups=True)
+group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, True, Slate())
 if not other:
     os.kill(os.getpid(), signal.SIGSTOP)
 os.waitpid(other, os.WUNTRACED)
@@ -111,7 +112,7 @@ def test_a_silent_peer_is_left_once_the_group_is_known_to_be_broken(tmp_path: Pa
 # This one is stopped while the other says that it is ready to receive, and dies: what this sends
 # fails, and gloo tells nobody.
 FORGOTTEN = """
-group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, regroups=True)
+group = Group(Plan.first((0, 1)), index, torch.device("cpu"), (), groups, True, Slate())
 turn = groups.folder / "turn"
 if not other:
     while not turn.exists():

@@ -338,3 +338,22 @@ def test_the_round_after_somebodys_last_is_shared_out_without_it(
     assert gate.leave(leaver) == WAIT
     assert gate.push(push(left[0], 2, 1)) == WAIT
     assert sorted(gate.push(push(left[1], 2, 1)).answer) == left
+
+
+def test_a_gate_tells_whom_others_wait_for() -> None:
+    everybody = All(3)
+    assert everybody.missing() == ()  # nobody has come, so nobody waits
+    everybody.push(push(1))
+    assert everybody.missing() == (0, 2)
+    everybody.leave(2)
+    assert everybody.missing() == (0,)
+    everybody.push(push(0))
+    assert everybody.missing() == ()
+    near = Bounded(2, bound=1)
+    near.push(push(0, 1))
+    assert near.missing() == (1,)
+    near.push(push(1, 1))
+    assert near.missing() == ()
+    at_once = AtOnce(2)
+    at_once.push(push(0))
+    assert at_once.missing() == ()

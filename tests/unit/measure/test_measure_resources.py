@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
 import subprocess
 import sys
 import time
@@ -51,19 +50,6 @@ def test_a_role_that_ends_is_skipped() -> None:
         assert len(sampler.sample({"worker-0": process.pid}, {})) == 1
         process.kill()
     assert sampler.sample({"worker-0": process.pid}, {}) == []
-
-
-def test_a_role_that_is_stopped_is_frozen_until_it_goes_on() -> None:
-    sampler = Sampler(Clock(0.0))
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        pids = {"worker-0": process.pid}
-        for number, frozen in ((signal.SIGSTOP, True), (signal.SIGCONT, False)):
-            process.send_signal(number)
-            if frozen:
-                os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-            sampler.sample(pids, {})
-            assert sampler.frozen(process.pid) == frozen
-        process.kill()
 
 
 def test_descriptors_of_roles_that_are_gone_are_closed() -> None:

@@ -57,6 +57,18 @@ def test_a_terminal_shows_a_line_a_role(width: int) -> None:
     assert max(len(line) for line in (server, second, tenth)) <= width
 
 
+def test_a_role_that_stands_still_is_shown_to_at_once() -> None:
+    console, clock = a_terminal(), Clock()
+    live = Live(console, clock=clock)
+    live.progress("worker-0", Progress(step=1, steps=9, samples=3))
+    live.event(Event(time=5.0, role="worker-0", kind="stalled", detail="has been computing"))
+    assert "stalled" in shown(console).rsplit("worker-0", 1)[1]
+    live.event(Event(time=9.0, role="worker-0", kind="moving", detail="after 9.0 s"))
+    assert "stalled" not in shown(console).rsplit("worker-0", 1)[1]
+    live.event(Event(time=9.0, role="nursery", kind="stalled", detail="has no line here"))
+    live.close()
+
+
 def test_it_draws_eight_times_a_second_at_most() -> None:
     console, clock = a_terminal(), Clock()
     live = Live(console, clock=clock)

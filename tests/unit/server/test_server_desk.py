@@ -14,6 +14,7 @@ from paceline.exchange.gates import make_gate
 from paceline.server.desk import Desk
 from paceline.server.rules import Hyper, make_rule
 from paceline.server.tally import Tally
+from paceline.transport import slate
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import raw
 
@@ -189,6 +190,21 @@ def test_a_leaver_is_not_waited_for() -> None:
     stand.push(note, 0, 1, -1.0)
     stand.tell(Note(), Frame(Kind.LEAVE, 1))
     assert len(note.frames) == 1
+
+
+def test_it_knows_for_whom_a_round_waits() -> None:
+    stand = Stand("all", 3, block=SIZE // 2, init=False)
+    stand.tell(Note(), Frame(Kind.PULL, 1))
+    assert stand.desk.awaited() == (1, [slate.OTHERS])
+    stand.init(torch.zeros(SIZE))
+    assert stand.desk.awaited() == (0, [])
+    for worker in (0, 2):
+        stand.push(Note(), worker, 1, -1.0)
+    assert stand.desk.awaited() == (1, [slate.worker(1)])
+    stand.push(Note(), 1, 1, -1.0)
+    assert stand.desk.awaited() == (0, [])
+    stand.push(Note(), 1, 1, -1.0, block=1)
+    assert stand.desk.awaited() == (1, [slate.worker(0), slate.worker(2)])
 
 
 def test_early_pulls_are_held_until_there_are_parameters() -> None:

@@ -15,6 +15,7 @@ from paceline.errors import PeerLost
 from paceline.transport import board as board_module
 from paceline.transport import memory
 from paceline.transport.board import Board, size_board
+from paceline.transport.slate import BORN, EXCHANGE, WAIT, Slate, process, worker
 
 pytestmark = [
     pytest.mark.timeout(30),
@@ -144,3 +145,42 @@ def test_the_dead_own_nothing(fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
         pass
     os.close(ready)
     os.close(held)
+
+
+def test_who_waits_says_for_whom(fd: int, eventually: Any) -> None:
+    slate = Slate()
+    slate.at(EXCHANGE)
+    one, two = Board(fd, 4, 0.0, slate), Board(fd, 4, 0.0)
+    waiter = threading.Thread(target=lambda: one.wait(2, 1, "worker-3", peer=worker(3)))
+    waiter.start()
+    eventually(lambda: slate.read()[0] == WAIT | worker(3), 5)
+    two.post(2, 1)
+    waiter.join(5)
+    assert slate.read()[0] == EXCHANGE
+
+
+def test_who_waits_for_a_shard_says_who_owns_it(fd: int, eventually: Any) -> None:
+    slate, ready, go = Slate(), threading.Event(), os.pipe()
+
+    def own() -> None:
+        board = Board(fd, 4, 0.0)
+        with board.owning(1):
+            board.post(0, 1)
+            os.read(go[0], 1)
+
+    holder = child(own)
+    mine = Board(fd, 4, 0.0, slate)
+    mine.wait(0, 1, "the owner")
+
+    def want() -> None:
+        with mine.owning(1):
+            ready.set()
+
+    threading.Thread(target=want).start()
+    eventually(lambda: slate.read()[0] == WAIT | process(holder), 5)
+    os.write(go[1], b"!")
+    assert ready.wait(5)
+    assert slate.read()[0] == BORN
+    os.waitpid(holder, 0)
+    for end in go:
+        os.close(end)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from paceline.errors import PacelineError, PeerLost, WireError
 from paceline.transport import courier as module
+from paceline.transport import slate
 from paceline.transport.courier import Courier, Direct, Mail
 from paceline.transport.frames import HEADER_BYTES, Frame, Kind, pack, unpack
+from paceline.transport.slate import Slate
 from paceline.transport.sockets import Line
 
 pytestmark = pytest.mark.timeout(30)
@@ -51,9 +54,10 @@ class Peer:
 class Post:
     """Two peers, one way to talk to them, and where their blocks go."""
 
-    def __init__(self, how: Callable[[list[Line]], Mail]) -> None:
+    def __init__(self, how: Callable[[list[Line], Slate], Mail]) -> None:
         self.peers = [Peer("server-0"), Peer("server-1")]
-        self.mail = how([peer.line for peer in self.peers])
+        self.slate = Slate()
+        self.mail = how([peer.line for peer in self.peers], self.slate)
         self.places = [[bytearray(NBYTES) for _ in range(BLOCKS)] for _ in self.peers]
         self.targets = [[memoryview(place) for place in places] for places in self.places]
 
@@ -255,3 +259,19 @@ def test_closing_ends_the_thread() -> None:
     before = threading.active_count()
     Post(Courier).close()
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("how", [Direct, Courier])
+def test_it_says_which_server_it_waits_for(how: Any, eventually: Any) -> None:
+    post = Post(how)
+    post.begin()
+    for block in range(BLOCKS):
+        post.peers[0].answer(block)
+    waiter = threading.Thread(target=post.mail.collect)
+    waiter.start()
+    eventually(lambda: post.slate.read()[0] == slate.WAIT | slate.server(1), 5)
+    for block in range(BLOCKS):
+        post.peers[1].answer(block)
+    waiter.join(5)
+    assert post.slate.read()[0] == slate.EXCHANGE
+    post.close()

@@ -20,6 +20,7 @@ from paceline.exchange.replica import Replica
 from paceline.server.rules import Hyper
 from paceline.store.parts import Arrays, Seal, read_part, write_part
 from paceline.transport.control import Control, pair
+from paceline.transport.slate import Slate
 from paceline.worker import writing
 from paceline.worker.keeping import Keeper, Position, restore
 
@@ -57,7 +58,7 @@ def draw() -> list[Any]:
 
 def keep(replica: Replica, exchange: Local, path: Path, position: Position) -> dict[str, Any]:
     here, there = map(Control, pair())
-    keeper = Keeper(there, replica, exchange, every=5.0)
+    keeper = Keeper(there, replica, exchange, every=5.0, slate=Slate())
     keeper.keep({"number": 7, "path": str(path), "place": 0, "of": 1}, position)
     keeper.close()
     (said,) = here.poll()
@@ -153,7 +154,7 @@ def test_what_a_slow_disk_still_takes_is_not_written_over(
     replica, exchange = started("sgd")
     before = replica.flat.clone()
     here, there = map(Control, pair())
-    keeper = Keeper(there, replica, exchange, every=5.0)
+    keeper = Keeper(there, replica, exchange, every=5.0, slate=Slate())
     asked = [
         {"number": n, "path": str(tmp_path / f"{n}.part"), "place": 0, "of": 1} for n in (1, 2)
     ]
@@ -188,7 +189,7 @@ def test_memory_is_there_before_the_first_checkpoint(
     exchange.start(replica)
     exchange.places = []
     here, there = map(Control, pair())
-    keeper = Keeper(there, replica, exchange, every=every)
+    keeper = Keeper(there, replica, exchange, every=every, slate=Slate())
     keeper.prepare(Among(0, 1))
     assert here.poll() == []  # nobody has asked for one
     before = exchange.places

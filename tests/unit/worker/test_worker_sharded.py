@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from paceline.spec import RunSpec
+from paceline.transport.slate import Slate
 from paceline.worker.sharded import Sharded
 
 
@@ -16,7 +17,8 @@ def loaders(samples: int, workers: int, shuffle: bool) -> list[Sharded]:
     spec = RunSpec(strategy="allreduce", workers=workers, seed=4)
     rows = TensorDataset(torch.arange(samples))
     return [
-        Sharded(DataLoader(rows, batch_size=3, shuffle=shuffle), spec, w) for w in range(workers)
+        Sharded(DataLoader(rows, batch_size=3, shuffle=shuffle), spec, w, Slate())
+        for w in range(workers)
     ]
 
 
