@@ -63,15 +63,17 @@ def test_it_outlives_its_writer_and_has_its_stack(slate: Slate) -> None:
     assert slate.fd is not None
     pid = os.fork()
     if not pid:
-        mine = Slate(slate.fd)
-        stack.answer(slate.fd)
-        mine.begin(7)
-        mine.waits(worker(1))
-        for _ in range(2):
+        try:
+            mine = Slate(slate.fd)
+            stack.answer(slate.fd)
+            mine.begin(7)
+            mine.waits(worker(1))
+            for _ in range(2):
+                os.kill(os.getpid(), stack.SIGNAL or 0)
+                slate.wipe()  # as the supervisor does before it asks again
             os.kill(os.getpid(), stack.SIGNAL or 0)
-            slate.wipe()  # as the supervisor does before it asks again
-        os.kill(os.getpid(), stack.SIGNAL or 0)
-        os.kill(os.getpid(), signal.SIGKILL)
+        finally:  # whatever happens, this is not a second run of the tests
+            os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     assert slate.read() == (WAIT | worker(1), 7, 0)
     assert slate.written().count("most recent call first") == 1
