@@ -27,6 +27,7 @@ from paceline.server.rules import Hyper
 from paceline.spec import RunSpec
 from paceline.tasks.load import load_task
 from paceline.transport.board import Board, size_board
+from paceline.transport.slate import Slate
 from paceline.worker.batches import Batches
 from paceline.worker.loop import train
 
@@ -56,6 +57,7 @@ class Ends:
     """Stands where a worker's reporter would."""
 
     asked = False, False  # neither to stop nor for a checkpoint
+    taken = 0
     harm = SimpleNamespace(drag=lambda fetched: None)
 
     def __init__(self) -> None:
@@ -90,8 +92,9 @@ def main() -> None:
     exchange = InStep(Post(**where, rule="sgd", hyper=Hyper()))
     exchange.start(replica)
     lots = slices(Order(len(samples), 0), args.batch, args.rank, args.workers, None, args.steps)
-    batches, ends = Batches(samples, lots), Ends()
-    train(task, replica, batches, exchange, SimpleNamespace(rate=lambda seen: LR), args.batch, ends)
+    slate, rate = Slate(), SimpleNamespace(rate=lambda seen: LR)
+    batches, ends = Batches(samples, lots, slate), Ends()
+    train(task, replica, batches, exchange, rate, args.batch, ends, slate)
     batches.close()
     print(json.dumps(ends.times))
 

@@ -27,6 +27,7 @@ from paceline.server.rules import Hyper
 from paceline.store.steps import StepWriter
 from paceline.tasks.softmax import Softmax
 from paceline.transport.control import Control, pair
+from paceline.transport.slate import Slate
 from paceline.worker.batches import Batches
 from paceline.worker.harm import Harm
 from paceline.worker.loop import train
@@ -41,6 +42,7 @@ class Mute:
     """A reporter that records nothing."""
 
     asked = False, False, False  # neither to stop nor for a checkpoint nor to leave
+    taken = 0
 
     def __init__(self, harm: Harm) -> None:
         self.harm = harm
@@ -74,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     thread = threading.Thread(target=drain, args=(heard, done), daemon=True)
     thread.start()
     with tempfile.TemporaryDirectory() as folder:
-        harm = Harm(control, Path(folder))
+        harm, slate = Harm(control, Path(folder)), Slate()
         writer = StepWriter(Path(folder) / "worker-0.steps")
         reporter = Reporter(
             control=control,
@@ -86,12 +88,13 @@ def main(arguments: list[str] | None = None) -> None:
             at_epoch_end=lambda step, epoch, share: None,
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
+            slate=slate,
         )
 
         def seconds(reports: Any) -> float:
             began = time.perf_counter()
-            batches = Batches(samples, slices(order, BATCH, 0, 1, None, STEPS))
-            train(task, replica, batches, exchange, recipe, BATCH, reports)
+            batches = Batches(samples, slices(order, BATCH, 0, 1, None, STEPS), slate)
+            train(task, replica, batches, exchange, recipe, BATCH, reports, slate)
             return time.perf_counter() - began
 
         seconds(reporter)

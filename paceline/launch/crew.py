@@ -157,6 +157,9 @@ class Crew:
         return self._members[role]
 
     def add(self, member: Member) -> None:
+        """In place of whoever had its role, and has left."""
+        if (before := self._members.get(member.role)) is not None:
+            before.slate.close()
         self._members[member.role] = member
 
     def get(self, role: str) -> Member | None:

@@ -25,6 +25,7 @@ from paceline.transport import slate
 
 OTHERS = "others"  # in `waits`: whoever has not arrived in the round
 SAME = 5  # how many of the last times count
+IMPORTS = 6  # times as long as others may take: a cold disk is no stall
 WAITED = 0.4  # seconds from which on a role that waits for another is told to
 UNSEEN = 1.0  # seconds without a look from which on nobody is blamed for them
 # Of these it is others who must do something; who does them rests, and is never told of itself.
@@ -202,6 +203,8 @@ class Stalls:
 
     def _patience(self, sign: Sign) -> float:
         """How long it may stand still: as told, or twice what it usually takes to do this."""
+        if sign.doing == slate.IMPORT and not sign.held:
+            return IMPORTS * self._after
         took = sorted(self._took[sign.role, sign.doing])
         if sign.held or not took:
             return self._after
