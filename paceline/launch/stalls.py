@@ -203,7 +203,7 @@ class Stalls:
 
     def _patience(self, sign: Sign) -> float:
         """How long it may stand still: as told, or twice what it usually takes to do this."""
-        if sign.doing == slate.IMPORT and not sign.held:
+        if sign.doing in (slate.IMPORT, slate.BORN) and not sign.held:
             return IMPORTS * self._after
         took = sorted(self._took[sign.role, sign.doing])
         if sign.held or not took:
