@@ -199,6 +199,8 @@ class Stalls:
     def _late(self, sign: Sign, now: float) -> bool:
         if sign.doing in RESTS and not sign.held:
             return False
+        if sign.held_for:  # it may have rested before that
+            return sign.held_for >= self._after
         return self.idle(sign.role, now) >= self._patience(sign)
 
     def _patience(self, sign: Sign) -> float:
