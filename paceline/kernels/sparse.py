@@ -23,6 +23,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio: neighbo
 FREE, CROWDED = -1, -1
 HALF, LOW = 32, 0xFFFFFFFF
 AHEAD = 24  # rows that are brought near before they are used
+LINE = 16  # rows that are looked at together: a line of memory, where a row is one number
 
 
 @compiled
@@ -172,8 +173,7 @@ def striped(rows, values, stripes, ends, ids, out):  # type: ignore[no-untyped-d
 @compiled
 def used(weights, state, begin, end, stripe, stripes):  # type: ignore[no-untyped-def]
     """The rows of a stripe in a range that are not all zero: those anybody has touched."""
-    found = np.empty(16, np.int64)
-    count = 0
+    found, count = np.empty(16, np.int64), 0
     for row in range(begin + (stripe - begin) % stripes, end, stripes):
         zero = True
         for column in range(weights.shape[1]):
@@ -181,13 +181,46 @@ def used(weights, state, begin, end, stripe, stripes):  # type: ignore[no-untype
             for kept in range(state.shape[1]):
                 zero = zero and state[row, kept, column] == 0
         if not zero:
-            if count == len(found):
-                more = np.empty(2 * count, np.int64)
-                more[:count] = found
-                found = more
-            found[count] = row
-            count += 1
+            found, count = _with(found, count, row)
     return found[:count]
+
+
+@compiled
+def used_together(words, width, begin, end, stripe, stripes):  # type: ignore[no-untyped-def]
+    """`used`, of a table whose rows are so many words each, one after another.
+
+    Of billions of rows few are touched: a line of memory that is nothing but zeros is passed over
+    at once.
+    """
+    found, count = np.empty(16, np.int64), 0
+    for first in range(begin, end, LINE):
+        last = min(end, first + LINE)
+        if not _any(words, first * width, last * width):
+            continue
+        for row in range(first + (stripe - first) % stripes, last, stripes):
+            if _any(words, row * width, (row + 1) * width):
+                found, count = _with(found, count, row)
+    return found[:count]
+
+
+@inlined
+def _any(words, begin, end):  # type: ignore[no-untyped-def]
+    """Whether one of them is not zero. Without a branch it is done many at a time."""
+    bits = np.uint32(0)
+    for at in range(begin, end):
+        bits |= words[at]
+    return bits != 0
+
+
+@inlined
+def _with(found, count, row):  # type: ignore[no-untyped-def]
+    """One more, in twice the room where there is none."""
+    if count == len(found):
+        more = np.empty(2 * count, np.int64)
+        more[:count] = found
+        found = more
+    found[count] = row
+    return found, count + 1
 
 
 @compiled

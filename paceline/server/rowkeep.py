@@ -18,7 +18,7 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 
 def used_rows(view: RowView, stripe: int = 0, stripes: int = 1) -> Ids:
     """Those of a stripe that are not all zero."""
-    found = [sparse.used(view.weights, view.state, *span, stripe, stripes) for span in view.spans()]
+    found = [view.used(*span, stripe, stripes) for span in view.spans()]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 

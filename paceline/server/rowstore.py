@@ -100,12 +100,12 @@ class RowStore:
 
         That is 0 where there is no rest.
         """
-        weights, state, _ = view = self.view(table)
+        view = self.view(table)
         begin, end = next(view.spans(first), (0, 0))
         until = min(end, begin + AT_ONCE)
-        rows = sparse.used(weights, state, begin, until, 0, 1)
-        values = np.empty((len(rows), weights.shape[1]), np.float32)
-        sparse.take(weights, rows, values)
+        rows = view.used(begin, until)
+        values = np.empty((len(rows), view.weights.shape[1]), np.float32)
+        sparse.take(view.weights, rows, values)
         return packed(rows, values), until
 
     def fill(self, worker: int, table: int, first: int, size: int) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paceline.kernels.arrays import Floats
+import numpy as np
+
+from paceline.kernels import sparse
+from paceline.kernels.arrays import Floats, Ids
 from paceline.server.striping import Size
 from paceline.transport.memory import Stretch
 
@@ -42,3 +45,14 @@ class RowView(NamedTuple):
             if span[0] < span[1]:
                 yield span
                 first = span[1]
+
+    def used(self, begin: int, end: int, stripe: int = 0, stripes: int = 1) -> Ids:
+        """The rows of a stripe in a range that are not all zero."""
+        found: Ids
+        if self.memory is None:
+            found = sparse.used(self.weights, self.state, begin, end, stripe, stripes)
+        else:
+            words = self.memory.floats.numpy().view(np.uint32)
+            width = len(words) // len(self.weights)
+            found = sparse.used_together(words, width, begin, end, stripe, stripes)
+        return found

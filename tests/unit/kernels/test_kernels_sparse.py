@@ -205,6 +205,34 @@ def test_used_rows_are_those_with_anything() -> None:
     assert sparse.used(weights, state, 9, 20, 2, 3).tolist() == [11, 14, 17]
 
 
+@given(
+    touched=st.sets(st.integers(0, 99)),
+    width=st.integers(1, 4),
+    span=st.tuples(st.integers(0, 100), st.integers(0, 100)),
+    stripes=st.integers(1, 20),
+    data=st.data(),
+)
+def test_rows_that_lie_together_are_found_as_others_are(
+    touched: set[int],
+    width: int,
+    span: tuple[int, int],
+    stripes: int,
+    data: st.DataObject,
+) -> None:
+    whole = np.zeros((100, width), np.float32)
+    for row in touched:
+        whole[row, data.draw(st.integers(0, width - 1))] = 1e-45  # the smallest there is
+    begin, end = min(span), max(span)
+    which = data.draw(st.integers(0, stripes - 1)), stripes
+    words = whole.reshape(-1).view(np.uint32)
+    state = whole[:, 1:, None]
+    found = sparse.used_together(words, width, begin, end, *which)
+    assert found.tolist() == sparse.used(whole[:, :1], state, begin, end, *which).tolist()
+    assert found.tolist() == sorted(
+        row for row in touched if begin <= row < end and row % stripes == which[0]
+    )
+
+
 @pytest.mark.parametrize("rows", [1, 700])
 def test_the_loss_of_many_is_that_of_each(rows: int) -> None:
     """With far scores, too."""
