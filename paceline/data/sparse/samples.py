@@ -93,6 +93,9 @@ class SparseSamples:
         entry = ENTRY_BYTES * (1 + manifest.valued)
         self._large = sum(shard.entries for shard in shards) * entry > KEPT
         self._held: dict[int, None] = {}  # chunks, in the order in which they came
+        if self._large:
+            for shard in self._shards:
+                shard.read_as_asked()
         self.gathered(self._located(np.empty(0, np.int64))[0])  # loops are here from now on
 
     def __len__(self) -> int:

@@ -79,6 +79,25 @@ def test_a_batch_is_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, la
             assert entries.tolist() == one_by_one[row][0].ids.tolist()
 
 
+@pytest.mark.parametrize("large", [False, True])
+def test_of_very_many_rows_only_what_is_asked_for_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: bool
+) -> None:
+    """Else the system reads megabytes around each, and in little memory drops others for them."""
+    if large:
+        monkeypatch.setattr(sampling, "KEPT", 0)
+    data = open_data("clicks:300x1000", str(tmp_path))
+    areas = Path("/proc/self/smaps").read_text().split("VmFlags: ")
+    flags = {
+        after.partition("\n")[0]
+        for before, after in pairwise(areas)
+        if f"{tmp_path}" in before and ".ids.npy" in before
+    }
+    assert len(data.train)
+    assert flags
+    assert {" rr" in found for found in flags} == {large}
+
+
 def test_rows_are_cut_in_whole_pieces(tmp_path: Path) -> None:
     rows, _ = open_data("clicks:20x1000", str(tmp_path)).train.batch(np.arange(20))
     part = rows[5:9]
