@@ -104,6 +104,21 @@ def test_ctrl_c_then_a_killed_worker_and_more_epochs(
         assert counts(resumed).eq(EPOCHS + 1).all()
 
 
+@pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-shm"])
+def test_a_worker_that_is_killed_in_its_first_step_comes_back(crew: str, runs: Path) -> None:
+    """All parts are where they were by then, though no worker has told of a step yet."""
+    dies = asked(crew, task=task("DiesGoingOn"), checkpoint_every=1000.0)
+    with harm(runs, lambda pids: os.kill(os.getpid(), signal.SIGINT)):
+        run = paceline.fit(out=runs, **dies)
+    (run.dir / "dies").touch()
+    resumed = paceline.resume(run)
+    assert resumed.status == "done"
+    told = [(e["role"], e["kind"]) for e in resumed.summary["events"]]
+    assert told[-2:] == [("worker-1", "died"), ("worker-1", "back")]
+    if crew == "ps-async-shm":
+        assert counts(resumed).eq(EPOCHS).all()
+
+
 @pytest.mark.parametrize("crew", ["backup-shm", "backup-tcp"])
 def test_with_backups_all_go_on_from_the_round_that_was_kept(crew: str, runs: Path) -> None:
     """Late gradients are dropped in any case, so no two runs are the same."""
