@@ -206,6 +206,15 @@ class SleepsInForward(Plain):
             time.sleep(1.2)
 
 
+class SpinsInForward(Plain):
+    """One worker's twentieth step takes its time, and computes."""
+
+    def at_step_20(self, role: str) -> None:
+        until = time.monotonic() + 2.4
+        while role == "worker-1" and time.monotonic() < until:
+            pass
+
+
 class Slow:
     """Samples that are made in a thread, since that takes a while; one batch takes long."""
 

@@ -32,7 +32,6 @@ EVERY = 0.1  # seconds between checkpoints, here
 ALIKE = ("step", "epoch", "samples", "loss", "version")
 
 LENGTH: dict[str, Any] = {"steps": STEPS, "threads": 1, "checkpoint_every": EVERY}
-LENGTH["stall_after"] = 0.0  # many start at once here, and what they tell is compared
 RANDOM: dict[str, Any] = {"task": task("Random"), **LENGTH}
 TWO: dict[str, Any] = {"workers": 2, "optimizer": "adam"}
 LARGE: dict[str, Any] = LENGTH | {"task": task("RandomLarge"), "steps": 80}

@@ -26,7 +26,6 @@ EXACT = ("ps-async-shm", "ps-async-tcp", "ssp-shm", "ssp-tcp")
 
 def asked(crew: str, **more: Any) -> dict[str, Any]:
     fields = {"task": task("Counting"), "epochs": EPOCHS, "lr": float(BATCH), "batch": BATCH}
-    fields["stall_after"] = 0.0  # many start at once here, and what they tell is compared
     fields |= {"evaluate": "never", "threads": 1, "checkpoint_every": 0.1}
     return fields | ALL[crew] | more
 
