@@ -1,7 +1,8 @@
 """The README tells the truth: its commands and its Python are taken from its text and run.
 
 Blocks of Python and TOML name their file in the first line and are put into one folder, as a
-reader would. The shell commands of a block run there, in their order, against the installed package.
+reader would. The shell commands of a block run there, one after the other, against the installed
+package.
 """
 
 from __future__ import annotations
