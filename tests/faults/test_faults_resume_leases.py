@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from paceline.store.folder import RunFolder
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 EPOCHS, BATCH = 12, 10
-EXACT = ("ps-async-shm", "ps-async-tcp", "ssp-shm", "ssp-tcp")
 
 
 def asked(crew: str, **more: Any) -> dict[str, Any]:
@@ -50,22 +48,18 @@ def killed(command: Any, eventually: Callable[..., Any]) -> Path:
     return folder
 
 
-@pytest.mark.timeout(120, method="signal")
+@pytest.mark.matrix(2)
+@pytest.mark.parametrize("name", ["wide", "ps-async-shm", "ssp-shm", "ps-async-tcp", "ssp-tcp"])
 def test_killed_and_resumed_every_sample_counts_once_an_epoch(
-    cli: Any, eventually: Callable[..., Any]
+    name: str, cli: Any, eventually: Callable[..., Any]
 ) -> None:
-    """Those with a large model too, whose pushes are long: some shards have one, others do not."""
-    runs = {name: asked(name) for name in EXACT}
-    runs["wide"] = asked("ps-async-shm", task=task("Wide"), epochs=4)
-    commands = [cli.start("run", *words(runs[name]), "--quiet", out=name) for name in runs]
-    with ThreadPoolExecutor(len(runs)) as pool:  # each at a moment of its own
-        folders = dict(zip(runs, pool.map(lambda c: killed(c, eventually), commands), strict=True))
-    for name, folder in folders.items():
-        run = paceline.resume(folder)
-        assert run.status == "done"
-        assert [e["kind"] for e in run.summary["events"]] == ["resumed"], name
-        seen = counts(run)[:: 4000 if name == "wide" else 1]
-        assert seen.eq(runs[name]["epochs"]).all(), name
+    """That with a large model too, whose pushes are long: some shards have one, others do not."""
+    wide = name == "wide"
+    fields = asked("ps-async-shm", task=task("Wide"), epochs=4) if wide else asked(name)
+    run = paceline.resume(killed(cli.start("run", *words(fields), "--quiet"), eventually))
+    assert run.status == "done"
+    assert [e["kind"] for e in run.summary["events"]] == ["resumed"]
+    assert counts(run)[:: 4000 if wide else 1].eq(fields["epochs"]).all()
 
 
 def recorded(run: paceline.Run) -> int:
