@@ -82,13 +82,16 @@ def files() -> dict[str, str]:
 def shell() -> list[list[str]]:
     """The lines of every shell block, and after them the Python files that no line mentions.
 
-    A block that begins with a look at the last run goes on from the one before.
+    A block that begins with a look at the last run goes on from the one before. Of a block in which
+    all lines are runs, each line stands for itself.
     """
     found: list[list[str]] = []
     for body in blocks("sh"):
         lines = [line for line in body.splitlines() if line.strip()]
         if lines[0].startswith("paceline show last"):
             found[-1] += lines
+        elif all(line.startswith("paceline run ") for line in lines):
+            found += [[line] for line in lines]
         else:
             found.append(lines)
     scripts = [name for name in files() if name.endswith(".py")]
