@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import RunFailed
-from paceline.exchange.layout import layout
+from paceline.exchange.layout import READY, layout
 from paceline.exchange.stripes import table_layout
 from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
@@ -300,6 +300,14 @@ class Starter:
             spin=SPIN if alone else 0.0,
             checkpoint=checkpoint,
         )
+
+    def put_back(self, spec: RunSpec) -> bool:
+        """Of a run that was taken up: whether all parts are in the memory that workers share.
+
+        They wait for all of them, and a part that is missing cannot be made up for.
+        """
+        shared = bool(spec.kind.transports) and spec.transport == "shm"
+        return not shared or self._segments.board().words[READY] > len(self._hands)
 
     def _block(self, spec: RunSpec, facts: Facts) -> int:
         """Floats a frame: a layer-wise rule needs whole layers before it can apply anything."""
