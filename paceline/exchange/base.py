@@ -11,7 +11,7 @@ from paceline.server.shards import BLOCK, Cut
 from paceline.transport.slate import Slate, worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor
 
@@ -227,6 +227,7 @@ class Post:
     secret: bytes = b""
     returns: bool = False  # servers that are gone may come back
     lease: float = 0.0  # seconds after which a silent role counts as gone
+    limits: Mapping[int, float] = field(default_factory=dict)  # bytes a second to a server, if any
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame

@@ -28,7 +28,7 @@ from paceline.transport.counts import Counts
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import FLOAT_BYTES, raw
-from paceline.transport.sockets import Line
+from paceline.transport.sockets import Line, limit
 from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a courier pays
@@ -312,7 +312,10 @@ class Served(Exchange):
         if server >= len(now) or not now[server]:
             raise PeerLost(f"{name} is not up yet.")
         secrets = post.secret, post.certificate
-        return Line.connect(now[server], name, *secrets, post.lease, counts[server])
+        line = Line.connect(now[server], name, *secrets, post.lease, counts[server])
+        if server in post.limits:
+            limit(line.sock, post.limits[server])
+        return line
 
     def _recut(self, cut: Cut) -> None:
         """Other servers have the blocks now, or parts of them: address what was said to those."""

@@ -136,6 +136,7 @@ def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tal
         kept=kept,
         tell=tell if assignment["replicas"] else None,
         lease=assignment["lease"],
+        limits={int(worker): rate for worker, rate in assignment["limits"].items()},
         room=assignment["room"],
         spans=[slice(start - first, stop - first) for start, stop in spans],
         tables=_tables(assignment, fds, hyper, kept) if assignment["tables"] else None,
@@ -252,7 +253,7 @@ def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> Non
         case "present":
             desk.meet_again(message["worker"])
         case "harm":
-            desk.harm(message["cut"], message["mute"], now)
+            desk.harm(message["cut"], message["mute"], now, message["slow"])
 
 
 def _tell_progress(

@@ -97,6 +97,10 @@ class Connection:
             self._selector.register(self._stream, self._watching, self)
             self._flush()
 
+    def limit(self, rate: float) -> None:
+        """Send no more than so many bytes a second."""
+        self._stream.limit(rate)
+
     def close(self) -> None:
         if not self.closed:
             self.closed = True

@@ -6,7 +6,8 @@ take no memory that it has not got already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -67,6 +68,7 @@ class Desk:
         kept: Kept | None = None,
         tell: Tell | None = None,
         lease: float = 0.0,
+        limits: Mapping[int, float] = MappingProxyType({}),
         room: int = 0,
         spans: Sequence[slice] | None = None,
         tables: RowStore | None = None,
@@ -114,7 +116,7 @@ class Desk:
         self._seat(workers)
         self._missed: set[int] = set()  # nobody waits for them, and they have not come since
         self.returned: list[int] = []  # those that have
-        self._lines = Lines(lease)
+        self._lines = Lines(lease, limits)
         self.copying: Copying | None = None  # for the checkpoint that is being made
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * size * FLOAT_BYTES
@@ -345,6 +347,11 @@ class Desk:
         for window in self.windows:
             window.gate.join(worker)
 
-    def harm(self, cut: Collection[int], mute: Collection[int], now: float) -> None:
-        """The connections of these are closed, or silent, until others are named."""
+    def harm(
+        self, cut: Collection[int], mute: Collection[int], now: float, slow: float = 1.0
+    ) -> None:
+        """The connections of these are closed, or silent, until others are named; updates take so
+        many times as long."""
         self._lines.harm(cut, mute, self._standby, now)
+        for window in self.windows:
+            window.slow = slow

@@ -28,6 +28,13 @@ MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and 
 LAST = 2**63 - 1  # push of a worker: as far as a word of kept memory counts
 
 
+def drag(began: float, times: float) -> None:
+    """Be busy for as long as what began then would take if it were so many times as slow."""
+    until = began + times * (time.perf_counter() - began)
+    while times > 1.0 and time.perf_counter() < until:
+        pass
+
+
 class Done(NamedTuple):
     """A worker's last push: applied with this staleness, or dropped."""
 
@@ -69,6 +76,7 @@ class Window:
         self._room = room
         self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
+        self.slow = 1.0  # how many times as long an update takes, on purpose
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
@@ -230,6 +238,7 @@ class Window:
             if self.tables is not None:
                 self.tables.done()
             self._agree(decision)
+            drag(began, self.slow)
             self._tally.phases["update"] += time.perf_counter() - began
         for worker in decision.drop:
             late = self._waiting[worker][1]

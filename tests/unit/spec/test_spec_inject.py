@@ -70,7 +70,7 @@ def test_slow_needs_no_moment() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("kil:worker-0@3s", "did you mean 'kill'? Known: cut, disk-full, kill, mute, slow, stop."),
+        ("kil:worker-0@3s", "did you mean 'kill'? Known: cut, disk-full, kill, limit, mute, slow, stop."),
         ("cut:worker-0@5s+2s", "'worker-0' is no connection"),
         ("cut:server-0-worker-0@5s+2s", "is no connection"),
         ("cut:worker-0-server-0@5s", "'' is no time it could last; say cut:worker-0-server-0@3s"),
@@ -88,7 +88,7 @@ def test_slow_needs_no_moment() -> None:
         ("slow:worker-0", "is no factor"),
         ("slow:worker-0x1", "'1' is no factor above 1"),
         ("slow:worker-0xinf", "'inf' is no factor above 1"),
-        ("slow:server-0x2", "only workers can be slow, not server-0"),
+        ("slow:standby-0x2", "only workers and servers can be slow, not standby-0"),
         ("slow:worker-0x2@step=5", "'step=5' is no moment"),
         ("disk-full", "'' is no moment; say disk-full@3s"),
         ("disk-full:worker-0@3s", "it has no role"),
