@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -194,6 +193,11 @@ class Window:
             stop, keep, last = (bool(frame.asked & what) for what in (STOP, KEEP, LEAVE))
             self._act(self.gate.push(push._replace(stop=stop, keep=keep, last=last)))
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether somebody waits here for others, or for a standby."""
+        return bool(self._waiting or self._held)
+
     def awaited(self) -> list[int]:
         """Whom those wait for who wait here, as a slate names them."""
         if self._early:
@@ -209,7 +213,7 @@ class Window:
 
     def _act(self, decision: Decision) -> None:
         if decision.apply:
-            began = time.perf_counter()
+            before = self._tally.watch.at("apply")
             version, lr = self.table.version, decision.apply[0].lr
             for p in decision.apply:
                 self._done[p.worker] = Done(p.sequence, version - p.version, Kind.STATE)
@@ -230,7 +234,7 @@ class Window:
             if self.tables is not None:
                 self.tables.done()
             self._agree(decision)
-            self._tally.phases["update"] += time.perf_counter() - began
+            self._tally.watch.at(before)
         for worker in decision.drop:
             late = self._waiting[worker][1]
             self._ending = self._ending or bool(late.asked & STOP)
