@@ -67,9 +67,15 @@ class Among(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a step of the exchange did: where the time went, what is held now, whether to go on."""
+    """What a step of the exchange did: where the time went, what is held now, whether to go on.
 
-    exchange: float = 0.0
+    `push` is giving the gradient, `encode` making it smaller before, `pull` taking parameters (or
+    the sum of gradients, with all that a group does for it), `wait` is when nothing is on its way.
+    """
+
+    encode: float = 0.0
+    push: float = 0.0
+    pull: float = 0.0
     wait: float = 0.0
     update: float = 0.0
     version: int = 0
@@ -80,6 +86,10 @@ class Outcome(NamedTuple):
     stop: bool = False
     keep: bool = False  # all were asked for a checkpoint: this is the moment for it
     again: bool = False  # somebody left in the middle of the round: it has to be taken again
+    # Of the seconds above, those in which the step was not yet here: rows that forward had to pull,
+    # and what was encoded and pushed while backward went on.
+    fetched: float = 0.0
+    early: float = 0.0
 
 
 class Closed(NamedTuple):

@@ -19,9 +19,10 @@ from paceline.report.shares import shares
 from paceline.report.used import host_used, matrix, megabytes, role_used
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
-from paceline.store.steps import Steps, read_steps
+from paceline.store.spans import Spans
+from paceline.store.steps import Steps
 from paceline.store.text import finite
-from paceline.types import PHASES, Event, HostResources, Resources, Score, record
+from paceline.types import FINE, PHASES, Event, HostResources, Resources, Score, record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class _Records:
     scores: list[Score]
     resources: list[Resources]
     hosts: list[HostResources]
+    spans: dict[str, Spans]  # what roles were at besides steps
     usable: list[int] | None  # cores of the host it was started on
 
     @property
@@ -76,7 +78,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
 def _read(folder: RunFolder) -> _Records:
     roles = folder.read_live()["roles"]
     listed = {role["role"] for role in roles}
-    stepped = {role: read_steps(folder.steps_path(role)) for role in folder.stepped_roles()}
+    stepped = {role: folder.steps(role) for role in folder.stepped_roles()}
     about = folder.read_spec()
     host = about.get("host") or {}
     return _Records(
@@ -87,6 +89,11 @@ def _read(folder: RunFolder) -> _Records:
         # A supervisor that was killed may not have listed all that took steps.
         roles=roles + [{"role": role} for role in stepped if role not in listed],
         steps={role: steps for role, steps in stepped.items() if len(steps)},
+        spans={
+            role["role"]: spans
+            for role in roles
+            if (spans := folder.spans(role["role"])) is not None
+        },
         events=folder.events(),
         scores=folder.scores(),
         resources=folder.resources(),
@@ -187,6 +194,7 @@ def _role(
         "sent_mb": megabytes(report.get("sent", used[-1].sent if used else None)),
         "received_mb": megabytes(report.get("received", used[-1].received if used else None)),
         "phases": work["phases"],
+        "spans": _spans(steps, records.spans.get(name)),
         "staleness": _staleness(steps) if records.spec.kind.samples == "leases" else None,
     }
 
@@ -198,6 +206,17 @@ def _work(steps: Steps) -> dict[str, Any]:
         "seconds": float(steps["time"][-1]) - _begin(steps),
         "phases": {phase: float(steps[phase].sum(dtype=np.float64)) for phase in PHASES},
     }
+
+
+def _spans(steps: Steps | None, spans: Spans | None) -> dict[str, float | None] | None:
+    """Seconds by the finest names there are: of steps, of pauses between them, of serving."""
+    found: dict[str, float | None] = {}
+    if steps is not None:
+        found |= {name: float(steps[name].sum(dtype=np.float64)) for name in FINE}
+    if spans is not None:
+        names = (spans.dtype.names or ())[1:]
+        found |= {name: float(spans[name].sum(dtype=np.float64)) for name in names}
+    return found or None
 
 
 def _reported(report: dict[str, Any]) -> dict[str, Any]:

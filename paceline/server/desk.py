@@ -79,6 +79,7 @@ class Desk:
         its part of sparse tables, which change with the first block."""
         room = max(room, workers)
         self._room = room
+        self._watch = tally.watch
         spans = blocks(size, block) if spans is None else spans
         block = max(span.stop - span.start for span in spans)
         gates = [gate() for _ in spans]
@@ -146,6 +147,11 @@ class Desk:
     def applied(self) -> int:
         """Updates so far."""
         return self.windows[0].table.version
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether an answer waits for others, or for a standby."""
+        return any(window.holds_back for window in self.windows)
 
     def awaited(self) -> tuple[int, list[int]]:
         """The round that waits, and for whom, as a slate names them; or nobody."""
@@ -248,8 +254,10 @@ class Desk:
             case Kind.PUSH:
                 window = self.windows[frame.block]
                 if self._codec is not None and frame.weight > 0 and not window.known(frame):
+                    before = self._watch.at("decode")
                     data = self._coded[frame.sender][: frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
+                    self._watch.at(before)
                 window.push(connection, frame)
             case Kind.ROWS | Kind.FETCH | Kind.FILL | Kind.USED:
                 self._about_rows(connection, frame)

@@ -202,6 +202,11 @@ class Window:
             stop, keep, last = (bool(frame.asked & what) for what in (STOP, KEEP, LEAVE))
             self._act(self.gate.push(push._replace(stop=stop, keep=keep, last=last)))
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether somebody waits here for others, or for a standby."""
+        return bool(self._waiting or self._held)
+
     def awaited(self) -> list[int]:
         """Whom those wait for who wait here, as a slate names them."""
         if self._early:
@@ -217,7 +222,7 @@ class Window:
 
     def _act(self, decision: Decision) -> None:
         if decision.apply:
-            began = time.perf_counter()
+            before, began = self._tally.watch.at("apply"), time.perf_counter()
             version, lr = self.table.version, decision.apply[0].lr
             for p in decision.apply:
                 self._done[p.worker] = Done(p.sequence, version - p.version, Kind.STATE)
@@ -239,7 +244,7 @@ class Window:
                 self.tables.done()
             self._agree(decision)
             drag(began, self.slow)
-            self._tally.phases["update"] += time.perf_counter() - began
+            self._tally.watch.at(before)
         for worker in decision.drop:
             late = self._waiting[worker][1]
             self._ending = self._ending or bool(late.asked & STOP)
