@@ -22,12 +22,11 @@ ENCODE, UPDATE, EVALUATION, OTHER = "encode", "update", "evaluation", "other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerPart:
-    """One worker in the window: `shares` of its time by span."""
+class Part:
+    """One role in the window: `shares` of its time by span; none: not recorded."""
 
     role: str
     host: str | None = None
-    steps: int = 0
     shares: Mapping[str, float] = field(default_factory=dict)
     use: RoleUse | None = None
 
@@ -36,16 +35,13 @@ class WorkerPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerPart:
-    """One server with a process of its own: `shares` of its time by span; none: not recorded."""
+class WorkerPart(Part):
+    steps: int = 0
 
-    role: str
-    host: str | None = None
-    shares: Mapping[str, float] = field(default_factory=dict)
-    use: RoleUse | None = None
 
-    def share(self, *spans: str) -> float:
-        return sum(self.shares.get(span, 0.0) for span in spans)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPart(Part):
+    """One with a process of its own."""
 
     @property
     def busy(self) -> float | None:
@@ -87,6 +83,10 @@ class Evidence:
 
     def share(self, *spans: str) -> float:
         return sum(self.path.get(span, 0.0) for span in spans)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return (*self.workers, *self.servers)
 
     @property
     def exchanges(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a cause has to say of a run: how much time it costs, by which numbers, and what to change."""
+"""What a cause has to say of a run: what time it costs, by which numbers, and what to change."""
 
 from __future__ import annotations
 

@@ -111,9 +111,9 @@ def _pauses(spans: Spans | None, ends: npt.NDArray[np.float64]) -> Seconds:
         assert spans is not None
         at = np.searchsorted(ends, spans["begin"], side="right")
         there = (at > 0) & (at < len(ends))
-        found[EVALUATION if name == "evaluate" else name] = np.bincount(
-            at[there], weights=spans[name][there].astype(np.float64), minlength=len(ends)
-        )
+        seconds = np.zeros(len(ends))
+        np.add.at(seconds, at[there], spans[name][there])
+        found[EVALUATION if name == "evaluate" else name] = seconds
     return found
 
 

@@ -169,9 +169,7 @@ def starved(e: Evidence) -> float:
 def too_many_threads(e: Evidence) -> bool:
     """Threads outnumber cores though workers do not."""
     crew = len(e.workers)
-    return bool(
-        e.cores and e.threads and e.threads > 1 and crew <= e.cores < e.threads * crew
-    )
+    return bool(e.cores and e.threads and e.threads > 1 and crew <= e.cores < e.threads * crew)
 
 
 def _mean_delay(use: RoleUse | None) -> float:

@@ -47,7 +47,7 @@ ADVICE = 3
 
 
 def weight(cause: str, share: float) -> float:
-    """What could be had of a cause's share: all of it, but of computing half, by twice the cores."""
+    """What could be had of a share: all of it, but of computing half, by twice the cores."""
     return share / 2 if cause == "compute" else share
 
 

@@ -46,7 +46,7 @@ def cores(e: Evidence, share: float) -> Finding:
     level, why = trust(e)
     crew, others = len(e.workers) + len(e.servers) + e.standbys, others_use(e)
     there = e.cores or 1
-    told = listed([p.role for p in (*e.workers, *e.servers)])
+    told = listed([p.role for p in e.parts])
     if others > OTHERS:
         told += f" and other processes, which have {others:.1f} cores,"
     advice = []
@@ -72,7 +72,7 @@ def cores(e: Evidence, share: float) -> Finding:
         share=share,
         sentence=f"{told} take turns on {there} core{'' if there == 1 else 's'}, and wait "
         f"{100 * share:.0f} % of the time for their turn",
-        roles=tuple(p.role for p in (*e.workers, *e.servers)),
+        roles=tuple(p.role for p in e.parts),
         facts=_short(e),
         advice=tuple(advice[:3]),
         confidence=level,
@@ -86,7 +86,7 @@ def cores(e: Evidence, share: float) -> Finding:
 
 
 def _short(e: Evidence) -> tuple[Fact, ...]:
-    uses = [p.use for p in (*e.workers, *e.servers) if p.use]
+    uses = [p.use for p in e.parts if p.use]
     delay = sum(use.delay.mean for use in uses if use.delay)
     switches = sum(use.involuntary.mean for use in uses if use.involuntary)
     facts = [
@@ -99,7 +99,7 @@ def _short(e: Evidence) -> tuple[Fact, ...]:
 
 
 def one_host(e: Evidence) -> bool:
-    return len({part.host for part in (*e.workers, *e.servers)}) == 1
+    return len({part.host for part in e.parts}) == 1
 
 
 def onto_shared_memory(e: Evidence, low: float, high: float) -> Advice:

@@ -99,13 +99,13 @@ def _network(
 
 def _links(e: Evidence, names: tuple[str, ...]) -> list[Fact]:
     """What named roles move, beside what the NICs of their hosts can."""
-    parts = [p for p in (*e.servers, *e.workers) if p.role in names and p.use]
+    parts = [part for part in e.parts if part.role in names]
     facts = []
     for part in parts:
-        for way, rate in (("sends", part.use.sent), ("receives", part.use.received)):  # type: ignore[union-attr]
+        ways = (("sends", part.use.sent), ("receives", part.use.received)) if part.use else ()
+        for way, rate in ways:
             if rate:
-                told = Fact(f"{part.role} {way}", rate.mean / 1e6, "MB/s", "its counters")
-                facts.append(told)
+                facts.append(Fact(f"{part.role} {way}", rate.mean / 1e6, "MB/s", "its counters"))
     for name, host in e.hosts.items():
         for nic, use in host.nics.items():
             if use.speed and use.sent and use.received and name in {p.host for p in parts}:
@@ -116,13 +116,9 @@ def _links(e: Evidence, names: tuple[str, ...]) -> list[Fact]:
 
 def _pushed(e: Evidence) -> float:
     """What part of the bytes are gradients."""
-    uses = [w.use for w in e.workers if w.use]
-    sent, received = (sum(_mean(r) for r in rates) for rates in _both(uses))
+    uses = [worker.use for worker in e.workers if worker.use]
+    sent, received = sum(_mean(u.sent) for u in uses), sum(_mean(u.received) for u in uses)
     return sent / (sent + received) if sent + received > 0 else 0.5
-
-
-def _both(uses: list) -> tuple[list, list]:  # type: ignore[type-arg]
-    return [use.sent for use in uses], [use.received for use in uses]
 
 
 def _mean(rate: tuple[float, float] | None) -> float:
@@ -245,9 +241,7 @@ def codec(e: Evidence, share: float) -> Finding:
     name, ratio = e.spec.codec, e.ratio or 1.0
     facts = [time_in(e, "time spent encoding", ENCODE)]
     if server is not None and server.shares.get("decode"):
-        facts.append(
-            Fact(f"{server.role}: decode", 100 * server.share("decode"), "%", "its spans")
-        )
+        facts.append(Fact(f"{server.role}: decode", 100 * server.share("decode"), "%", "its spans"))
     if e.ratio:
         facts.append(Fact("gradients are smaller", e.ratio, "x", "what workers report of coding"))
     _, moved = a_step(e)

@@ -25,7 +25,7 @@ def mean_of(values: Sequence[float]) -> float | None:
 
 def cores_used(e: Evidence) -> float | None:
     """By all roles together."""
-    uses = [part.use for part in (*e.workers, *e.servers)]
+    uses = [part.use for part in e.parts]
     known = [use.cpu.mean for use in uses if use and use.cpu]
     return sum(known) if known else None
 
@@ -38,7 +38,7 @@ def others_use(e: Evidence) -> float:
     """Cores that other processes had, on the host where they had most."""
     found = 0.0
     for name, host in e.hosts.items():
-        here = [p.use for p in (*e.workers, *e.servers) if p.host in (name, None)]
+        here = [p.use for p in e.parts if p.host in (name, None)]
         own = sum(use.cpu.mean for use in here if use and use.cpu)
         found = max(found, busy_cores(host) - own)
     return max(0.0, found)

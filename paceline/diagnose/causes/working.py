@@ -1,4 +1,4 @@
-"""Time that is spent on the work itself: computing, updating, scoring; and time that nobody knows."""
+"""Time spent on the work itself, computing, updating, scoring; and what no record explains."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _more_workers(e: Evidence, share: float, idle: float | None) -> tuple[Advice
                 changes={"workers": to, "threads": threads, **several},
             ),
         )
-    if e.cores and threads > 1 and crew * threads <= e.cores and not e.spec.kind.samples == "":
+    if e.cores and threads > 1 and crew * threads <= e.cores:
         to = crew * threads
         return (
             Advice(

@@ -70,7 +70,10 @@ def test_slow_needs_no_moment() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("kil:worker-0@3s", "did you mean 'kill'? Known: cut, disk-full, kill, limit, mute, slow, stop."),
+        (
+            "kil:worker-0@3s",
+            "did you mean 'kill'? Known: cut, disk-full, kill, limit, mute, slow, stop.",
+        ),
         ("cut:worker-0@5s+2s", "'worker-0' is no connection"),
         ("cut:server-0-worker-0@5s+2s", "is no connection"),
         ("cut:worker-0-server-0@5s", "'' is no time it could last; say cut:worker-0-server-0@3s"),
