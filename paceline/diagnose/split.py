@@ -39,6 +39,7 @@ STALLED = 0.02  # of the time: pressure below that is everyday life
 MESSAGE = 0.5e-3  # seconds
 BYTE = 1e-9
 ODD = 3.0
+HALF = 0.5  # of a straggler's lateness
 
 
 def split(e: Evidence) -> dict[str, float]:
@@ -118,8 +119,9 @@ def _exchange(e: Evidence, motion: float, found: dict[str, float]) -> None:
     if e.wired:
         usual = usual_exchange(e)
         if motion > ODD * usual:
-            narrow = "server-network" if e.spec.kind.served else "worker-network"
-            take(narrow, motion - usual)
+            one = e.straggler is not None and e.own < HALF  # whose connection makes it late
+            served = e.spec.kind.served and not one
+            take("server-network" if served else "worker-network", motion - usual)
     found["small-batch"] += motion
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from paceline.errors import WireError
@@ -17,7 +18,7 @@ class Lines:
     """`lease` is how many seconds a worker without a line is waited for; 0: as long as it takes.
     `limits` are bytes a second, of workers whose lines are slowed on purpose."""
 
-    def __init__(self, lease: float, limits: Mapping[int, float]) -> None:
+    def __init__(self, lease: float, limits: Mapping[int, float] = MappingProxyType({})) -> None:
         self._lease = lease
         self._limits = limits
         self._of: dict[int, Connection] = {}

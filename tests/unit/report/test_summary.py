@@ -131,7 +131,10 @@ def test_the_contract_is_kept_to_the_letter(done: RunFolder) -> None:
         *("samples_per_second", "low", "high", "warmup_steps", "steps")
     ]
     assert list(summary["seconds"]) == ["total", "train", "startup", "to_target"]
-    assert list(summary["verdict"]) == ["bottleneck", "sentence", "evidence", "advice"]
+    assert list(summary["verdict"]) == [
+        *("bottleneck", "sentence", "evidence", "advice"),
+        *("roles", "confidence", "why", "conflicts", "findings"),
+    ]
     assert all(list(each) == ROLE for each in summary["roles"])
     assert list(by_role(summary)["worker-0"]["phases"]) == list(PHASES)
     assert summary["events"][1] == {
