@@ -16,8 +16,8 @@ import math
 from paceline.diagnose.evidence import COMPUTE, Evidence
 from paceline.diagnose.finding import Gain
 
-UNSTEADY = 0.05  # the least: two runs of one spec on one machine differ by that
-MOST = 0.98  # of the time: nothing is gone altogether
+UNSTEADY, WILD = 0.05, 0.25  # the least that two runs of one spec differ by, and the most
+MOST = 0.95  # of the time: nothing is gone altogether
 FLOPS = 2e10  # a second and core: more than a core gets of a small model
 ENOUGH = 0.2  # of the time: an exchange that takes less is not worth a larger batch
 LARGEST = 8  # times
@@ -38,7 +38,7 @@ def batched(fixed: float, times: float) -> float:
 
 def between(e: Evidence, low: float, high: float) -> Gain:
     """The range of a gain, with the unsteadiness of a ratio of two rates; never below 1."""
-    around = 1.0 + math.sqrt(2) * max(UNSTEADY, e.error or 0.0)
+    around = 1.0 + math.sqrt(2) * min(WILD, max(UNSTEADY, e.error or 0.0))
     low, high = min(low, high), max(low, high)
     return Gain(max(1.0, low / around), max(1.0, high * around))
 
