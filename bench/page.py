@@ -30,7 +30,7 @@ HEAD = [
 
 
 # Those whose results are no rates of contenders.
-BODIES = {SPARSE: sparse_body, ADVICE: advice_body}
+BODIES = {SPARSE.name: sparse_body, ADVICE.name: advice_body}
 
 
 def body(bench: Bench, all_rates: dict[str, Rates]) -> list[str]:
@@ -47,8 +47,8 @@ def section(bench: Bench, record: dict[str, Any]) -> list[str]:
     lines = [f"## {bench.title}", "", told + sentence(record["machine"]), ""]
     if bench.about:
         lines += [bench.about, ""]
-    if bench in BODIES:
-        return lines + BODIES[bench](record)
+    if bench.name in BODIES:
+        return lines + BODIES[bench.name](record)
     return lines + body(bench, record["samples_per_second"])
 
 
