@@ -249,7 +249,7 @@ def codec(e: Evidence, share: float) -> Finding:
     more = (ratio - 1) * pushed * moved * BYTE * len(e.workers) * e.steps
     least = more / e.seconds if e.seconds else 0.0
     most = max(least, (ratio - 1) * pushed * e.share(*MOTION))
-    plain = between(e, 1 / (1 - share + most), 1 / max(0.02, 1 - share + least))
+    plain = between(e, gone(share - most), gone(share - least))
     advice = []
     if plain.high > 1.1:
         text = "--codec none: send gradients as they are"

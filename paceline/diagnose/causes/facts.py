@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from paceline.diagnose.evidence import Evidence
@@ -17,10 +18,6 @@ STEAL = 0.1  # of all cores
 def time_in(e: Evidence, what: str, *spans: str) -> Fact:
     named = [span for span in spans if e.path.get(span)]
     return Fact(what, 100 * e.share(*spans), "%", f"steps: {', '.join(named) or spans[0]}")
-
-
-def mean_of(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 def cores_used(e: Evidence) -> float | None:
@@ -70,8 +67,8 @@ def trust(e: Evidence) -> tuple[Confidence, str]:
 
 
 def listed(roles: Sequence[str]) -> str:
-    """`worker-0`, `worker-0 and worker-1`, `4 workers`"""
+    """`worker-0`, `worker-0 and worker-1`, `4 workers and 1 server`"""
     if len(roles) < 3:
         return " and ".join(roles)
-    kinds = {role.partition("-")[0] for role in roles}
-    return f"{len(roles)} {'s, '.join(sorted(kinds))}s"
+    kinds = Counter(role.partition("-")[0] for role in roles)
+    return " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in kinds.items())

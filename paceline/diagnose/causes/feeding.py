@@ -40,13 +40,12 @@ def _more_loaders(e: Evidence, share: float) -> tuple[Advice, ...]:
     idle, used, crew = idle_cores(e), cores_used(e), len(e.workers)
     if idle is None or used is None or not crew or idle < used:
         return ()
-    changes = {"workers": 2 * crew, "strategy": SEVERAL} if crew == 1 else {"workers": 2 * crew}
-    alone = e.spec.strategy == "single"
+    several = {"strategy": SEVERAL} if e.spec.strategy == "single" else {}
     return (
         Advice(
             text=f"--workers {2 * crew}: each makes its own batches, and {idle:.1f} cores are idle",
             gain=between(e, 1.0 + share / 2, 2.0),
-            changes=changes if alone else {"workers": 2 * crew},
+            changes={"workers": 2 * crew, **several},
         ),
     )
 

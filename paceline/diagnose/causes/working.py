@@ -42,18 +42,20 @@ def compute(e: Evidence, share: float) -> Finding:
 
 
 def _more_workers(e: Evidence, share: float, idle: float | None) -> tuple[Advice, ...]:
-    """More workers where there are cores for them: that is worth as much as computing is of the
-    time, since a round's exchange stays."""
+    """More workers where there are cores for them. What is not computing grows with their number;
+    and cores may share what computing needs, memory or halves of one core, so that what comes on
+    top may be half of it."""
     crew, threads = max(1, len(e.workers)), max(1, e.threads or 1)
     several = {"strategy": SEVERAL} if e.spec.strategy == "single" else {}
     free = int((idle or 0.0) + 0.25) // threads
     if e.cores and free >= 1:
         to = min(crew + free, max(crew + 1, e.cores // threads))
-        high = to / crew
+        times = to / crew
+        even = times / (share + (1 - share) * times)
         return (
             Advice(
                 text=f"--workers {to}: {idle:.1f} cores are idle",
-                gain=between(e, high / (1 + (high - 1) * (1 - share)) * 0.75, high),
+                gain=between(e, (1 + even) / 2, times),
                 changes={"workers": to, "threads": threads, **several},
             ),
         )
@@ -67,11 +69,10 @@ def _more_workers(e: Evidence, share: float, idle: float | None) -> tuple[Advice
                 changes={"workers": to, "threads": 1, **several},
             ),
         )
-    high = 2.0 / (1.0 + (1.0 - share))
     return (
         Advice(
             text="twice the workers on twice the cores, on a larger host or on another one",
-            gain=between(e, high, 2.0),
+            gain=between(e, 2.0 / (2.0 - share), 2.0),
         ),
     )
 
