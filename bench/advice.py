@@ -52,7 +52,7 @@ def measure(situation: Situation, out: Path, turns: int, seconds: float) -> dict
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each run")
+    parser.add_argument("--seconds", type=float, default=1.2, help="of each run")
     parser.add_argument("--only", default="", help="situations with this in their name")
     args = parser.parse_args(arguments)
     if args.turns < 1:

@@ -74,8 +74,8 @@ class Scored(Work):
 
 
 class ScoredBriefly(Work):
-    """Epochs of 2000 samples, each scored on 2000."""
+    """Epochs of 2000 samples, each scored on 4000."""
 
     def data(self) -> Data:
-        data = open_data(f"synthetic:2000x{FEATURES}:10", None, self.seed)
-        return replace(data, test=data.train)
+        some = open_data(f"synthetic:2000x{FEATURES}:10", None, self.seed)
+        return replace(some, test=super().data().train)

@@ -80,7 +80,7 @@ def situations(cores: int) -> tuple[Situation, ...]:
             task="Wide",
             cause="server-cpu",
             roles=("server-0",),
-            fields={**WIRED, "steps": 60, "inject": ["slow:server-0x100"]},
+            fields={**WIRED, "steps": 50, "inject": ["slow:server-0x40"]},
         ),
         Situation(
             name="one worker 2x slower",
@@ -114,8 +114,8 @@ def situations(cores: int) -> tuple[Situation, ...]:
             name="heavy codec",
             task="Wide",
             cause="codec",
-            roles=BOTH,
-            fields={**WIRED, "batch": 16, "codec": "topk:0.001", "steps": 60},
+            roles=ONE,
+            fields={**WIRED, "workers": 1, "batch": 8, "codec": "onebit", "steps": 150},
         ),
         Situation(
             name="one worker 4x slower, and scoring",

@@ -119,10 +119,22 @@ def _exchange(e: Evidence, motion: float, found: dict[str, float]) -> None:
     if e.wired:
         usual = usual_exchange(e)
         if motion > ODD * usual:
-            one = e.straggler is not None and e.own < HALF  # whose connection makes it late
-            served = e.spec.kind.served and not one
+            served = e.spec.kind.served and slow_line(e) is None
             take("server-network" if served else "worker-network", motion - usual)
     found["small-batch"] += motion
+
+
+def slow_line(e: Evidence) -> str | None:
+    """The one worker whose connection is slow: it comes late to rounds though it works no longer
+    than the others; or, where nobody waits for anybody, its exchanges take several times theirs."""
+    if e.straggler is not None:
+        return e.straggler.role if e.own < HALF else None
+    if e.spec.kind.pooled or len(e.workers) < 2:
+        return None
+    each = {w.role: w.share(*MOTION) * e.seconds / w.steps for w in e.workers if w.steps}
+    ranked = sorted(each, key=each.__getitem__)
+    apart = len(ranked) > 1 and each[ranked[-1]] > ODD * each[ranked[-2]]
+    return ranked[-1] if apart else None
 
 
 def busiest(e: Evidence) -> ServerPart | None:

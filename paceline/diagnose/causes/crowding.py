@@ -13,12 +13,14 @@ def threads(e: Evidence, share: float) -> Finding:
     """Each worker has more torch threads than cores.
 
     A layer ends when its last thread has had its turn: with t threads a core that takes t turns,
-    and each of them is t times as long as it would be alone. So at most t² is lost.
+    and each of them is t times as long as it would be alone, so at most t² is lost. If turns cost
+    nothing it is the cores that were idle all the same.
     """
     level, why = trust(e)
     crew, own, cores = len(e.workers), e.threads or 1, e.cores or 1
     right = max(1, cores // crew)
-    crowded = own * crew / cores
+    crowded, used = own * crew / cores, cores_used(e) or 0.0
+    unused = (cores - others_use(e)) / used if used else 1.0
     return Finding(
         cause="threads",
         share=share,
@@ -32,7 +34,7 @@ def threads(e: Evidence, share: float) -> Finding:
         advice=(
             Advice(
                 text=f"--threads {right}: as many as there are cores for each worker",
-                gain=between(e, gone(share), max(gone(share), crowded**2)),
+                gain=between(e, max(1.0, min(unused, gone(share))), crowded**2),
                 changes={"threads": right},
             ),
         ),

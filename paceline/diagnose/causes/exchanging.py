@@ -7,7 +7,7 @@ from paceline.diagnose.causes.facts import idle_cores, listed, time_in, trust
 from paceline.diagnose.evidence import COMPUTE, ENCODE, INPUT, MOTION, UPDATE, Evidence, ServerPart
 from paceline.diagnose.finding import Advice, Fact, Finding, lower
 from paceline.diagnose.gains import between, fewer, gone, larger_batch
-from paceline.diagnose.split import BYTE, HALF, a_step, busiest, server_work, usual_exchange
+from paceline.diagnose.split import BYTE, a_step, busiest, server_work, slow_line, usual_exchange
 
 INT8 = 3.9  # times smaller than floats
 RARELY = 10  # steps between averagings
@@ -31,11 +31,11 @@ def server_network(e: Evidence, share: float) -> Finding:
 
 def worker_network(e: Evidence, share: float) -> Finding:
     """One worker's exchange takes longer than the others', or all-reduce has no servers."""
-    late = e.straggler.role if e.straggler and e.own < HALF else None
+    late = slow_line(e)
     names = (late,) if late else tuple(w.role for w in e.workers)
     told = (
-        f"all wait {100 * share:.0f} % of the time for what goes to and from {late}, which comes "
-        "late though it computes as fast as the others"
+        f"all wait {100 * share:.0f} % of the time for what goes to and from {late}, whose "
+        "connection is slower than the others'"
         if late
         else f"what workers send one another takes {100 * share:.0f} % of the time, and nobody "
         "computes meanwhile"

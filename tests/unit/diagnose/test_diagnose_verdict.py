@@ -192,3 +192,13 @@ def test_advice_that_a_spec_refuses_is_not_given() -> None:
     assert not any(advice["changes"].get("transport") == "shm" for advice in told["advice"])
     told = verdict(evidence(SYNC, wait=0.8, servers=[server]))["findings"][0]
     assert any(advice["changes"].get("transport") == "shm" for advice in told["advice"])
+
+
+def test_where_nobody_waits_a_slow_connection_is_one_workers() -> None:
+    spec = SYNC.with_(strategy="ps-async")
+    crew = (a_worker(0, forward=0.9, wait=0.1), a_worker(1, forward=0.1, wait=0.9))
+    server = a_server(receive=0.4)
+    e = evidence(spec, wait=0.5, steps=20.0, workers=crew, servers=[server])
+    assert named(e) == ("worker-network", ["worker-1"])
+    alike = evidence(spec, wait=0.5, steps=20.0, servers=[server])
+    assert named(alike) == ("server-network", ["server-0"])
