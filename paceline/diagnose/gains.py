@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from paceline.diagnose.evidence import COMPUTE, Evidence
+from paceline.diagnose.evidence import COMPUTE, EVALUATION, Evidence
 from paceline.diagnose.finding import Gain
 
 UNSTEADY, WILD = 0.05, 0.25  # the least that two runs of one spec differ by, and the most
@@ -46,7 +46,7 @@ def between(e: Evidence, low: float, high: float) -> Gain:
 def larger_batch(e: Evidence, fixed: float) -> tuple[int, Gain] | None:
     """How many times the batch would make `fixed` a small part of the time, and the gain of that.
 
-    At least all of computing grows with the batch (low), at most what arithmetic itself needs
+    At most everything else grows with the batch (low), at least the arithmetic itself and scoring
     (high). None where the data is too small for it.
     """
     if not 0.0 < fixed < 1.0 or not e.spec.batch:
@@ -60,7 +60,8 @@ def larger_batch(e: Evidence, fixed: float) -> tuple[int, Gain] | None:
         times //= 2
     if times < 2:
         return None
-    most = min(1.0, fixed + e.share(*COMPUTE) * fixed_computing(e))
+    grows = e.share(EVALUATION) + e.share(*COMPUTE) * (1 - fixed_computing(e))
+    most = max(fixed, 1.0 - grows)
     return times, between(e, batched(fixed, times), batched(most, times))
 
 

@@ -13,7 +13,8 @@ def straggler(e: Evidence, share: float) -> Finding | None:
 
         t = N / Σ 1/tᵢ,        and at least the straggler's own fixed cost of a step
 
-    where nobody waits for anybody each goes at its own pace, Σ 1/tᵢ in all.
+    of which a short run may have half, since shares have to be found first. Where nobody waits for
+    anybody each goes at its own pace, Σ 1/tᵢ in all.
     """
     late = e.straggler
     if late is None:
@@ -78,7 +79,7 @@ def _advice(e: Evidence, share: float, name: str) -> tuple[Advice, ...]:
     if e.spec.kind.pooled and 0 < share < own and crew > 1:
         others = own - share
         together = crew / ((crew - 1) / others + 1 / own)
-        least = max(together, fixed_computing(e) * own)
+        least = max((together + own) / 2, fixed_computing(e) * own)
         rest = 1.0 - own
         if "balance" in e.spec.kind.options and not e.spec.backup:
             gain = between(e, 1 / (rest + least), 1 / (rest + together))

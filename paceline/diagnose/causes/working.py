@@ -122,7 +122,8 @@ def evaluation(e: Evidence, share: float) -> Finding:
     advice = [
         Advice(
             text="--evaluate end: score once, when all is trained",
-            gain=between(e, gone(0.9 * share), gone(share)),
+            # Whoever has scored less waits for the others at the next exchange.
+            gain=between(e, gone(0.9 * share), gone(share + e.share("wait"))),
             changes={"evaluate": "end", "target_accuracy": None},
         )
     ]
