@@ -76,7 +76,7 @@ def cores(e: Evidence, share: float) -> Finding:
         f"{100 * share:.0f} % of the time for their turn",
         roles=tuple(p.role for p in e.parts),
         facts=_short(e),
-        advice=tuple(advice[:3]),
+        advice=tuple(advice),
         confidence=level,
         why=why,
         against=(

@@ -14,9 +14,9 @@ RARELY = 10  # steps between averagings
 
 
 def server_network(e: Evidence, share: float) -> Finding:
-    """Everybody's exchange takes long, and the server has little to do meanwhile."""
-    server = busiest(e)
-    names = (server.role,) if server else ()
+    """Everybody's exchange takes long, and servers have little to do meanwhile. Named is the one
+    that waits most for bytes."""
+    names = tuple(s.role for s in sorted(e.servers, key=lambda s: s.wire)[-1:])
     moving = [_mean(p.use.sent) + _mean(p.use.received) for p in e.servers if p.use]
     told = f", {sum(moving) / 1e6:.1f} MB/s" if moving else ""
     return _network(
@@ -90,7 +90,7 @@ def _network(
         sentence=f"{sentence}; fewer bytes or a faster link would help",
         roles=names,
         facts=tuple(facts),
-        advice=tuple(advice[:3]),
+        advice=tuple(advice),
         confidence=level,
         why=why,
         against=tuple(against),
@@ -174,7 +174,7 @@ def server_cpu(e: Evidence, share: float) -> Finding:
         "more servers or fewer updates would help, more workers would not",
         roles=(name,) if server else (),
         facts=tuple(facts),
-        advice=tuple(advice[:3]),
+        advice=tuple(advice),
         confidence=level,
         why=why,
         against=tuple(against),
@@ -224,7 +224,7 @@ def small_batch(e: Evidence, share: float) -> Finding:
             time_in(e, "time spent in forward and backward", *COMPUTE),
             Fact("samples a step and worker", e.spec.step_samples, "", "spec: batch"),
         ),
-        advice=tuple(advice[:3]),
+        advice=tuple(advice),
         confidence=level,
         why=why,
     )

@@ -202,3 +202,12 @@ def test_where_nobody_waits_a_slow_connection_is_one_workers() -> None:
     assert named(e) == ("worker-network", ["worker-1"])
     alike = evidence(spec, wait=0.5, steps=20.0, servers=[server])
     assert named(alike) == ("server-network", ["server-0"])
+
+
+def test_of_several_servers_the_one_that_waits_for_bytes_is_named() -> None:
+    two = SYNC.with_(servers=2)
+    servers = [a_server(apply=0.1), replace(a_server(receive=0.7), role="server-1")]
+    assert named(evidence(two, wait=0.8, steps=20.0, servers=servers)) == (
+        "server-network",
+        ["server-1"],
+    )
