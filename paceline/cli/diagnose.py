@@ -34,11 +34,15 @@ Number = Annotated[
 ]
 Turns = Annotated[
     int,
-    typer.Option(metavar="N", help="how often each of both is run", rich_help_panel=TRYING),
+    typer.Option(
+        metavar="N", help="how often each of both is run (default: 3)", rich_help_panel=TRYING
+    ),
 ]
 Seconds = Annotated[
     float,
-    typer.Option(metavar="S", help="about how long each run trains", rich_help_panel=TRYING),
+    typer.Option(
+        metavar="S", help="about how long each run trains (default: 3)", rich_help_panel=TRYING
+    ),
 ]
 
 
