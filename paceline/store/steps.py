@@ -126,7 +126,7 @@ def _widened(rows: npt.NDArray[np.void]) -> Steps:
         if name in (rows.dtype.names or ()):
             steps[name] = rows[name]
         elif name in PARTS:
-            with np.errstate(invalid="ignore"):  # a torn disk can hold anything
+            with np.errstate(invalid="ignore"):  # inf - inf, in a damaged file
                 steps[name] = sum(rows[part] for part in PARTS[name])
         else:
             steps[name] = np.nan
