@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,7 +86,7 @@ def hush() -> None:
 
     zero = itertools.repeat(0.0).__next__
     for name in STAMPED:
-        sys.modules[name].time = SimpleNamespace(monotonic=zero, perf_counter=zero)  # type: ignore[attr-defined]
+        import_module(name).time = SimpleNamespace(monotonic=zero, perf_counter=zero)  # type: ignore[attr-defined]
     for verb in ("at", "waits", "back", "begin", "beat"):
         setattr(Slate, verb, lambda *_: 0)
 
