@@ -23,7 +23,6 @@ from paceline.files import replacing
 from paceline.report.timeline import Before, Edges, lay_out, lay_spans
 from paceline.store.faults import cannot_write
 from paceline.store.folder import RunFolder
-from paceline.store.steps import step_chunks
 from paceline.store.text import to_json
 from paceline.types import PARTS, HostResources, Resources
 
@@ -151,7 +150,7 @@ def _role(folder: RunFolder, role: str, place: Place, window: Window) -> Iterato
 
 def _steps(folder: RunFolder, role: str, place: Place, window: Window) -> Iterator[Item]:
     before = Before()
-    for steps in step_chunks(folder.steps_path(role)):
+    for steps in folder.step_chunks(role):
         names, edges, before = lay_out(steps, before)
         if not window.takes(edges[0, 0] / 1e9, edges[-1, -1] / 1e9):
             continue
@@ -160,8 +159,9 @@ def _steps(folder: RunFolder, role: str, place: Place, window: Window) -> Iterat
             if not window.takes(edge[0] / 1e9, edge[-1] / 1e9):
                 continue
             step = steps[row]
-            item = _span(place, f"step {step['step']}", "step", edge[0], edge[-1])
+            item = _span(place, "step", "step", edge[0], edge[-1])
             item.event["args"] = {
+                "step": int(step["step"]),
                 "samples": int(step["samples"]),
                 "loss": float(step["loss"]),
                 "epoch": int(step["epoch"]),

@@ -110,7 +110,11 @@ class StepWriter:
 
 def read_steps(path: Path) -> Steps:
     """All whole rows; none if the file is missing or only begun. Foreign files raise StoreError."""
-    return next(step_chunks(path, -1), np.empty(0, dtype=STEP))
+    return next(step_chunks(path, -1), no_steps())
+
+
+def no_steps() -> Steps:
+    return np.empty(0, dtype=STEP)
 
 
 def step_chunks(path: Path, rows: int = CHUNK) -> Iterator[Steps]:
