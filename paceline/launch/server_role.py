@@ -48,7 +48,8 @@ if TYPE_CHECKING:
 
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
     """Serve some blocks of the flat parameters, which lie side by side."""
-    with _recorded(assignment) as tally:
+    with _recorded(assignment, assignment["role"]) as watch:
+        tally = Tally(watch=watch)
         desk = _desk(assignment, fds, control, tally)
         desk.meet(assignment["lives"], assignment["left"])
         if assignment["checkpoint"]:
@@ -59,13 +60,13 @@ def server(assignment: dict[str, Any], fds: dict[str, int], control: Control, sl
 
 
 @contextmanager
-def _recorded(assignment: dict[str, Any]) -> Iterator[Tally]:
+def _recorded(assignment: dict[str, Any], role: str) -> Iterator[Stopwatch]:
     """Where a server's time goes is told to the run's folder."""
     clock = Clock(assignment["t0"])
-    with closing(SpanWriter.of(assignment, SERVING, clock)) as spans:
-        tally = Tally(watch=Stopwatch(SERVING, spans.append))
-        yield tally
-        tally.watch.reset()
+    with closing(SpanWriter.of({**assignment, "role": role}, SERVING, clock)) as spans:
+        watch = Stopwatch(SERVING, spans.append)
+        yield watch
+        watch.end()
 
 
 def standby(
@@ -75,16 +76,19 @@ def standby(
 
     Nobody is answered there before that: whoever comes early waits.
     """
-    with _recorded(assignment) as tally:
+    with _recorded(assignment, assignment["role"]) as watch:
+        tally = Tally(watch=watch)
         desk = _desk(assignment, fds, control, tally)
         shadow = Shadow(desk, assignment["room"])
         listener, address = listen(assignment["address"])
         control.send("ready", address=address)
-        if (now := _follow(assignment, control, slate, shadow, tally)) is None:
-            return
+        now = _follow(assignment, control, slate, shadow, tally)
+    if now is None:
+        return
+    with _recorded(assignment, f"server-{assignment['index']}") as watch:  # whose place it takes
         desk.meet(now["lives"], now["left"])  # first: what is taken over has marks of all of them
         shadow.take_over()
-        tally.begin()
+        tally.begin(watch)
         control.send("ready", address=address)
         _serve(assignment, control, slate, desk, tally, listener)
 

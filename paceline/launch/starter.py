@@ -26,6 +26,7 @@ from paceline.launch.policy import keeps_memory
 from paceline.launch.resolve import check_memory
 from paceline.launch.segments import SHARED, TABLES, Segments
 from paceline.measure.clock import Clock
+from paceline.measure.offset import clock_id
 from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recut
 from paceline.server.striping import Size, share_of
@@ -337,6 +338,7 @@ class Starter:
             "life": life,
             "folder": str(self._folder.path.resolve()),
             "t0": self._clock.t0,
+            "clock": clock_id(),
             "secret": self._secret.hex(),
             "threads": place.threads,
             "cores": place.cores,

@@ -117,6 +117,7 @@ class Supervisor:
             self._resizing,
             self._losses,
             self._harm,
+            self._clock,
             self._tell,
         )
         self._sampling = Sampling(crew, folder, self._clock)

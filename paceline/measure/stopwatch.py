@@ -38,9 +38,7 @@ class Stopwatch:
             self._tell(self._began, told)
             self._began, self._told = self._since, self.seconds.copy()
 
-    def reset(self) -> None:
-        """From nothing again, in another role; what was spent so far is told."""
+    def end(self) -> None:
+        """Tell what was spent since the last row."""
         self.at(self._doing)
         self.row(0.0)
-        self.seconds = dict.fromkeys(self.seconds, 0.0)
-        self._told = self.seconds.copy()

@@ -79,7 +79,7 @@ class Desk:
         its part of sparse tables, which change with the first block."""
         room = max(room, workers)
         self._room = room
-        self._watch = tally.watch
+        self._tally = tally
         spans = blocks(size, block) if spans is None else spans
         block = max(span.stop - span.start for span in spans)
         gates = [gate() for _ in spans]
@@ -254,10 +254,11 @@ class Desk:
             case Kind.PUSH:
                 window = self.windows[frame.block]
                 if self._codec is not None and frame.weight > 0 and not window.known(frame):
-                    before = self._watch.at("decode")
+                    watch = self._tally.watch
+                    before = watch.at("decode")
                     data = self._coded[frame.sender][: frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
-                    self._watch.at(before)
+                    watch.at(before)
                 window.push(connection, frame)
             case Kind.ROWS | Kind.FETCH | Kind.FILL | Kind.USED:
                 self._about_rows(connection, frame)

@@ -19,11 +19,11 @@ class Tally:
     strangers: set[Counts] = field(default_factory=set)
     watch: Stopwatch = field(default_factory=lambda: Stopwatch(SERVING))
 
-    def begin(self) -> None:
+    def begin(self, watch: Stopwatch) -> None:
         """From nothing again, in another role."""
         self.dropped = 0
         self.peers.clear()
-        self.watch.reset()
+        self.watch = watch
 
     @property
     def phases(self) -> dict[str, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -59,6 +60,7 @@ NOW = Form(2, FINE)
 HEADER, ROW, COLUMNS = NOW.header, NOW.row.itemsize, len(NOW.row.descr)
 STEP = np.dtype(_columns((*FINE, *PARTS)))  # what readers get
 BUFFER_ROWS = 4096
+CHUNK = 1 << 14
 
 
 class StepWriter:
@@ -108,13 +110,23 @@ class StepWriter:
 
 def read_steps(path: Path) -> Steps:
     """All whole rows; none if the file is missing or only begun. Foreign files raise StoreError."""
+    return next(step_chunks(path, -1), no_steps())
+
+
+def no_steps() -> Steps:
+    return np.empty(0, dtype=STEP)
+
+
+def step_chunks(path: Path, rows: int = CHUNK) -> Iterator[Steps]:
+    """The same a part at a time: a run of millions of steps need not be in memory at once."""
     try:
         with path.open("rb") as file:
             form = _form(path, head := file.read(len(HEADER)))
             file.seek(min(len(head), len(form.header)))
-            return _widened(np.fromfile(file, dtype=form.row))
+            while len(part := np.fromfile(file, dtype=form.row, count=rows)):
+                yield _widened(part)
     except FileNotFoundError:
-        return np.empty(0, dtype=STEP)
+        return
     except OSError as wrong:
         raise cannot_read(path, wrong) from wrong
 
@@ -126,7 +138,7 @@ def _widened(rows: npt.NDArray[np.void]) -> Steps:
         if name in (rows.dtype.names or ()):
             steps[name] = rows[name]
         elif name in PARTS:
-            with np.errstate(invalid="ignore"):  # a torn disk can hold anything
+            with np.errstate(invalid="ignore"):  # inf - inf, in a damaged file
                 steps[name] = sum(rows[part] for part in PARTS[name])
         else:
             steps[name] = np.nan

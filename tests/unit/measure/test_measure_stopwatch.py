@@ -25,7 +25,7 @@ def test_rows_follow_each_other_and_sum_to_the_time(turns: list[tuple[str, float
             now += seconds
         watch.at("idle")
         spent = dict(watch.seconds)
-        watch.reset()
+        watch.end()
     assert sum(spent.values()) == pytest.approx(now - 5.0)
     for name in NAMES:
         assert spent[name] == pytest.approx(sum(s for each, s in turns if each == name))
@@ -36,4 +36,3 @@ def test_rows_follow_each_other_and_sum_to_the_time(turns: list[tuple[str, float
         assert began == pytest.approx(begin)
         begin += length
     assert begin == pytest.approx(now)
-    assert not any(watch.seconds.values())
