@@ -39,7 +39,7 @@ STALLED = 0.02  # of the time: pressure below that is everyday life
 MESSAGE = 0.5e-3  # seconds
 BYTE = 1e-9
 ODD = 3.0
-HALF = 0.5  # of a straggler's lateness
+HALF, QUARTER = 0.5, 0.25  # of a straggler's lateness, of exchanging
 
 
 def split(e: Evidence) -> dict[str, float]:
@@ -125,10 +125,12 @@ def _exchange(e: Evidence, motion: float, found: dict[str, float]) -> None:
 
 
 def slow_line(e: Evidence) -> str | None:
-    """The one worker whose connection is slow: it comes late to rounds though it works no longer
-    than the others; or, where nobody waits for anybody, its exchanges take several times theirs."""
+    """The one worker whose connection is slow: it comes late to rounds, by a good part of what an
+    exchange takes, though it works no longer than the others; or, where nobody waits for anybody,
+    its exchanges take several times theirs."""
     if e.straggler is not None:
-        return e.straggler.role if e.own < HALF else None
+        apart = e.own < HALF and e.late > QUARTER * e.share(*MOTION)
+        return e.straggler.role if apart else None
     if e.spec.kind.pooled or len(e.workers) < 2:
         return None
     each = {w.role: w.share(*MOTION) * e.seconds / w.steps for w in e.workers if w.steps}

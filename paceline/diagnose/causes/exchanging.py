@@ -219,10 +219,10 @@ def small_batch(e: Evidence, share: float) -> Finding:
         "workers would not",
         roles=tuple(w.role for w in e.workers),
         facts=(
-            time_in(e, "time spent exchanging", *MOTION),
-            time_in(e, "time spent applying updates", UPDATE),
+            time_in(e, "time spent exchanging and applying", *MOTION, UPDATE),
             time_in(e, "time spent in forward and backward", *COMPUTE),
             Fact("samples a step and worker", e.spec.step_samples, "", "spec: batch"),
+            Fact("messages a step and worker", a_step(e)[0], "", "traffic by peer"),
         ),
         advice=tuple(advice),
         confidence=level,

@@ -166,7 +166,7 @@ def other(e: Evidence, share: float) -> Finding:
         facts=(Fact("time outside of steps", 100 * share, "%", f"steps: {OTHER}"),),
         advice=(
             Advice(
-                text="see what the task does between steps: its own code, checkpoints, printing",
+                text="see with paceline trace what happens between steps",
                 gain=between(e, 1.0, fewer(share, 2.0)),
             ),
         ),

@@ -211,3 +211,11 @@ def test_of_several_servers_the_one_that_waits_for_bytes_is_named() -> None:
         "server-network",
         ["server-1"],
     )
+
+
+def test_who_is_last_by_little_over_a_slow_link_is_not_to_blame() -> None:
+    """Of several that share it somebody is always served last."""
+    e = evidence(
+        SYNC, pull=0.9, steps=20.0, straggler=LATE, late=0.1, own=0.0, servers=[a_server()]
+    )
+    assert named(e) == ("server-network", ["server-0"])
