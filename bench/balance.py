@@ -78,14 +78,14 @@ class Slowed(LeNet):
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
         turned = self.turn is not None and self.taken >= self.turn
         self.taken += 1
-        if _role() == ("worker-0" if turned else "worker-1"):
+        if role() == ("worker-0" if turned else "worker-1"):
             few = tuple(column[: round(MORE * len(column))] for column in batch)
             if len(few[0]):
                 torch.autograd.grad(self.loss(model, few), list(model.parameters()))
         return super().gradients(model, batch, weight)
 
 
-def _role() -> str:
+def role() -> str:
     """Which role this process is: its standard error goes to that role's log."""
     return Path("/proc/self/fd/2").readlink().stem
 

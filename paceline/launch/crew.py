@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.launch.placement import Place
+from paceline.measure.offset import Offset
 from paceline.transport.control import Control
 from paceline.transport.slate import Slate
 from paceline.types import Facts, Progress
@@ -47,6 +48,8 @@ class Member:
     astray: str = ""  # why a standby follows nobody, as it said last
     absent: bool = False  # a worker that is not heard by all servers
     heard: set[int] = field(default_factory=set)  # by these it is again
+    # Of the supervisor's clock against this role's, as found so far; none where it is the same.
+    offsets: list[Offset] = field(default_factory=list)
     # Of a worker that has lost a server, or is through: up to which version each has answered it.
     answered: tuple[int, ...] = ()
     failure: tuple[str, str] | None = None  # kind and sentence of the error it reported
@@ -102,6 +105,7 @@ class Member:
             "cores": list(self.place.cores) if self.place.cores else None,
             "inside": None,
             "restarts": self.restarts,
+            "offsets": self.offsets,
             "report": self.report,
         }
 
@@ -160,6 +164,7 @@ class Crew:
         """In place of whoever had its role, and has left."""
         if (before := self._members.get(member.role)) is not None:
             before.slate.close()
+            member.offsets[:0] = before.offsets  # its records go on in the same files
         self._members[member.role] = member
 
     def get(self, role: str) -> Member | None:

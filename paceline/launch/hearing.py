@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from paceline.launch.aligning import Clocks
 from paceline.launch.course import Course
 from paceline.launch.crew import Crew, Member, say
 from paceline.launch.harm import Harm
@@ -14,6 +15,8 @@ from paceline.launch.regrouping import Regrouping
 from paceline.launch.resizing import Resizing
 from paceline.launch.scores import ScoreBook
 from paceline.launch.succession import Succession
+from paceline.measure.clock import Clock
+from paceline.measure.offset import aligned
 from paceline.store.folder import RunFolder
 from paceline.transport.control import Message
 from paceline.types import Facts, Observer, Progress
@@ -35,6 +38,7 @@ class Hearing:
         resizing: Resizing,
         losses: Losses,
         harm: Harm,
+        clock: Clock,
         tell: Callable[[str, str, str], None],
     ) -> None:
         self._course = course
@@ -48,12 +52,13 @@ class Hearing:
         self._resizing = resizing
         self._losses = losses
         self._harm = harm
+        self._clocks = Clocks(clock)
         self._tell = tell
         self._scores = ScoreBook()
 
     def hear(self, member: Member, message: Message) -> None:
         """Do what one message of a role asks for."""
-        others = (self._succession, self._resizing, self._regrouping)
+        others = (self._clocks, self._succession, self._resizing, self._regrouping)
         if not any(other.hear(member, message) for other in others):
             self._on(member, message)
 
@@ -121,6 +126,7 @@ class Hearing:
         self._crew[self._crew.leader if wish else "evaluator"].control.send("snapshot", **message)
 
     def _on_score(self, member: Member, message: Message) -> None:
+        message["time"] = aligned(message["time"], member.offsets)
         score = self._scores.add(member.role, message)
         if score is None:
             return

@@ -11,6 +11,8 @@ import traceback
 from typing import Any, NoReturn
 
 from paceline.errors import PacelineError
+from paceline.launch.aligning import keep_aligned
+from paceline.measure.clock import Clock
 from paceline.measure.malloc import keep_large_blocks
 from paceline.measure.stack import answer
 from paceline.transport.control import Control
@@ -32,6 +34,7 @@ def play(assignment: dict[str, Any], fds: dict[str, int]) -> int:
         signal.signal(number, _end)
     try:
         _settle(assignment)
+        keep_aligned(control, Clock(assignment["t0"]), assignment["clock"])
         _main(assignment["kind"])(assignment, fds, control, slate)
     except Ended:
         return 0

@@ -8,6 +8,7 @@
       resources.jsonl   what each role used        │
       hosts.jsonl       how busy each host was     ┘
       steps/ROLE.steps  one row a step, by the worker itself
+      steps/ROLE.spans  what a role was at besides: pauses of a worker, a server's time
       logs/ROLE.log     what the role printed
       stacks/           where roles were that stood still, each time
       checkpoints/      what it takes to go on: see checkpoints.py
@@ -34,6 +35,7 @@ from typing import Any, TypeVar
 
 from paceline.errors import RequestError, StoreError
 from paceline.exchange.catalog import STRATEGIES
+from paceline.measure.offset import aligned
 from paceline.spec import RunSpec
 from paceline.store.atomic import write_atomic
 from paceline.store.checkpoints import Checkpoints
@@ -42,6 +44,8 @@ from paceline.store.lines import LineFile
 from paceline.store.live import STATES, launcher, live_fault, true_state
 from paceline.store.lookup import SPEC, locate
 from paceline.store.origin import origin
+from paceline.store.spans import Spans, read_spans, spans_path
+from paceline.store.steps import CHUNK, Steps, no_steps, step_chunks
 from paceline.store.text import read_object, to_json
 from paceline.types import Event, Facts, HostResources, Resources, Score, record
 
@@ -115,6 +119,32 @@ class RunFolder:
 
     def steps_path(self, role: str) -> Path:
         return self.path / "steps" / f"{role}.steps"
+
+    def steps(self, role: str) -> Steps:
+        """A worker's steps, a row each with the columns of STEP: phases in seconds."""
+        chunks = list(self.step_chunks(role, -1))
+        return chunks[0] if chunks else no_steps()
+
+    def step_chunks(self, role: str, rows: int = CHUNK) -> Iterator[Steps]:
+        """The same a part at a time: a run of millions of steps need not be in memory at once."""
+        offsets = self._offsets(role)
+        for steps in step_chunks(self.steps_path(role), rows):
+            for column in ("time", "arrival"):
+                steps[column] = aligned(steps[column], offsets)
+            yield steps
+
+    def spans(self, role: str) -> Spans | None:
+        """Of a worker its pauses (PAUSES), of a server all its time (SERVING): rows with `begin`,
+        and the seconds for each name since. None of runs from before this was recorded."""
+        spans = read_spans(spans_path(self.path, role))
+        if spans is not None:
+            spans["begin"] = aligned(spans["begin"], self._offsets(role))
+        return spans
+
+    def _offsets(self, role: str) -> list[list[float]]:
+        """Of the supervisor's clock, where a role had another."""
+        found = (each for each in self.read_live()["roles"] if each.get("role") == role)
+        return next(found, {}).get("offsets") or []
 
     def log_path(self, role: str) -> Path:
         return self.path / "logs" / f"{role}.log"

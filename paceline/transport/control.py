@@ -20,6 +20,7 @@ from paceline.errors import PeerLost
 from paceline.transport.counts import Counts
 
 MAX_LINE = 1 << 20
+TIME = "time"  # the answer to whoever asks for it, and to nobody else
 Message = dict[str, Any]
 
 
@@ -58,11 +59,11 @@ class Control:
                     return
 
     def poll(self) -> list[Message]:
-        """Every message that is here now."""
+        """Every message that is here now, but for those that somebody waits for elsewhere."""
         with self._lock:
             self._drain()
-            found = list(self._inbox)
-            self._inbox.clear()
+            found = [message for message in self._inbox if message["kind"] != TIME]
+            self._inbox = deque(message for message in self._inbox if message["kind"] == TIME)
             return found
 
     def take(self, kind: str) -> Message | None:
