@@ -34,6 +34,7 @@ from paceline.cli import (
     runs,
     scale,
     show,
+    trace,
 )
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
@@ -191,7 +192,7 @@ def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
     verbs = (run.run, resume.resume, scale.scale, launch.launch, demo.demo, reproduce.reproduce)
     known = {name for verb in (*verbs, convert.convert, doctor.doctor) for name in _flags(verb)}
-    known |= {"--help"}
+    known |= {"--help", "--from"}
     assert set(re.findall(r"`(--[a-z0-9-]+)", prose)) <= known
 
 
@@ -206,6 +207,7 @@ EXAMPLES = [
     for verb in (
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
         *(reproduce.reproduce, resume.resume, scale.scale, convert.convert, doctor.doctor),
+        trace.trace,
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")
