@@ -23,6 +23,7 @@ from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.scale import scale
 from paceline.cli.show import show
+from paceline.cli.sweep import sweep
 from paceline.errors import UnknownName
 
 app = typer.Typer(
@@ -49,7 +50,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, resume, scale, runs, show, reproduce, convert, doctor):
+for verb in (demo, run, sweep, resume, scale, runs, show, reproduce, convert, doctor):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

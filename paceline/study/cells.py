@@ -86,7 +86,8 @@ def plan(study: Study) -> Plan:
         except SpecError as wrong:
             faults[name] = wrong.faults
             continue
-        apart = {field: getattr(spec, field) for field in shown}
+        values = spec.model_dump()
+        apart = {field: values[field] for field in shown}
         cells.append(Cell(name=name, base=bases[name], fields=apart, spec=spec))
     return Plan(cells=tuple(cells), faults=faults)
 
@@ -94,8 +95,8 @@ def plan(study: Study) -> Plan:
 def called(fields: Mapping[str, Any], shown: tuple[str, ...]) -> str:
     """`ps-sync, 2 workers, batch 64`"""
     told = [_told(name, fields[name]) for name in shown if fields.get(name) is not None]
-    if fields.get("strategy") == ALONE and len(told) > 1:
-        told.remove(_told("workers", fields.get("workers", 1)))
+    if "workers" in shown and fields.get("strategy") == ALONE and fields.get("workers") == 1:
+        told.remove(_told("workers", 1))
     return ", ".join(told) or "as the task has it"
 
 
@@ -133,7 +134,7 @@ def _combined(study: Study) -> Iterator[Fields]:
 
 
 def _base(study: Study, fields: Fields) -> Fields | None:
-    """The baseline of a cell: not harmed on purpose, and without what its strategy does not have."""
+    """A cell's baseline: not harmed on purpose, without what its strategy does not have."""
     if not study.baseline:
         return None
     base = {**fields, **study.baseline}
