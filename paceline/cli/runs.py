@@ -24,7 +24,8 @@ def runs(*, out: Out = None, json: Json = False, debug: Debug = False) -> None:
     root = out or env.runs_dir()
     entries, sweeps = list_runs(root), list_sweeps(root)
     if json:
-        show_json([asdict(entry) | {"path": str(entry.path)} for entry in (*entries, *sweeps)])
+        told = [asdict(e) | {"kind": "run", "path": str(e.path)} for e in entries]
+        show_json(told + [asdict(e) | {"kind": "sweep", "path": str(e.path)} for e in sweeps])
     elif entries or sweeps:
         tables = (
             runs_table(entries) if entries else None,

@@ -89,14 +89,9 @@ def _study(text: str, where: str, name: str) -> Study:
     ):
         if key in told and type(told[key]) is not kind:
             faults.append(f"{key} = {told[key]!r}: must be {what}.")
-    target = told.get("target")
-    match target:
-        case None:
-            pass
-        case {**one} if len(one) == 1 and all(type(v) in (int, float) for v in one.values()):
-            target = next((metric, float(value)) for metric, value in one.items())
-        case _:
-            faults.append(f"target = {target!r}: must be a table such as {{ accuracy = 0.97 }}.")
+    target = _target(told.get("target"))
+    if "target" in told and target is None:
+        faults.append(f"target = {told['target']}: must be a table such as {{ accuracy = 0.97 }}.")
     if faults:
         raise RequestError("\n".join(f"'{where}': {fault}" for fault in faults))
     run, vary, baseline = (
@@ -108,3 +103,10 @@ def _study(text: str, where: str, name: str) -> Study:
     return Study(
         name=told.get("name", name), run=run, vary=values, baseline=baseline, target=target, **rest
     )
+
+
+def _target(told: Any) -> tuple[str, float] | None:
+    if not isinstance(told, dict) or len(told) != 1:
+        return None
+    (metric, value), *_ = told.items()
+    return (metric, float(value)) if type(value) in (int, float) else None
