@@ -12,6 +12,7 @@ import typer
 from paceline import __version__
 from paceline.cli.codes import FAILED, INTERRUPTED
 from paceline.cli.convert import convert
+from paceline.cli.cost import cost
 from paceline.cli.demo import demo
 from paceline.cli.doctor import doctor
 from paceline.cli.failures import UsageError, plainly, tell
@@ -50,7 +51,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, sweep, resume, scale, runs, show, reproduce, convert, doctor):
+for verb in (demo, run, sweep, resume, scale, runs, show, cost, reproduce, convert, doctor):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

@@ -24,6 +24,7 @@ def figures(folder: RunFolder, summary: Summary) -> dict[str, float | None]:
         "train_seconds": train,
         "startup_seconds": seconds.get("startup"),
         "total_seconds": seconds.get("total"),
+        "hosts": float(len({role["host"] for role in summary["roles"] if role["host"]}) or 1),
         # Roles that died unasked: the run's time has their coming back in it.
         "deaths": float(sum(not fault["injected"] for fault in summary["faults"])),
     }
