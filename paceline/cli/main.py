@@ -11,6 +11,7 @@ import typer
 
 from paceline import __version__
 from paceline.cli.codes import FAILED, INTERRUPTED
+from paceline.cli.compare import compare
 from paceline.cli.convert import convert
 from paceline.cli.cost import cost
 from paceline.cli.demo import demo
@@ -51,7 +52,20 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, sweep, resume, scale, runs, show, cost, reproduce, convert, doctor):
+for verb in (
+    demo,
+    run,
+    sweep,
+    resume,
+    scale,
+    runs,
+    show,
+    compare,
+    cost,
+    reproduce,
+    convert,
+    doctor,
+):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

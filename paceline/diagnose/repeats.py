@@ -53,23 +53,13 @@ def difference(over: Sequence[float], under: Sequence[float]) -> Spread:
 
 
 def unpaired(over: Sequence[float], under: Sequence[float]) -> Spread:
-    """How many times as large, from repeats that have nothing to do with one another (Welch).
+    """How many times as large, from repeats that have nothing to do with one another."""
+    return _grown(_welch([math.log(each) for each in over], [math.log(each) for each in under]))
 
-        e = √(s²ₐ/n + s²_b/m)        interval = ratio · exp(±t_v · e)
 
-    with v the degrees of freedom of Welch and Satterthwaite, rounded down.
-    """
-    a, b = ([math.log(value) for value in values] for values in (over, under))
-    middle = _middle(a) - _middle(b)
-    if min(len(a), len(b)) < 2:
-        return Spread(value=math.exp(middle), repeats=min(len(a), len(b)))
-    parts = [statistics.variance(each) / len(each) for each in (a, b)]
-    freedom = max(1, int(_freedom(parts, (len(a), len(b)))))
-    half = t95(freedom) * math.sqrt(sum(parts))
-    centre = statistics.fmean(a) - statistics.fmean(b)
-    return _grown(
-        Spread(value=middle, low=centre - half, high=centre + half, repeats=min(len(a), len(b)))
-    )
+def unpaired_difference(over: Sequence[float], under: Sequence[float]) -> Spread:
+    """How much more, from such repeats."""
+    return _welch(list(over), list(under))
 
 
 def differs(found: Spread, same: float = 1.0) -> bool | None:
@@ -112,8 +102,21 @@ def _estimate(values: list[float]) -> Spread:
     return Spread(value=value, low=middle - half, high=middle + half, repeats=count)
 
 
-def _middle(values: list[float]) -> float:
-    return statistics.median(_walsh(values))
+def _welch(a: list[float], b: list[float]) -> Spread:
+    """Two means apart, each with a spread of its own.
+
+        e = √(s²ₐ/n + s²_b/m)        interval = ā − b̄ ± t_v · e
+
+    with v the degrees of freedom of Welch and Satterthwaite, rounded down.
+    """
+    value, fewest = statistics.fmean(a) - statistics.fmean(b), min(len(a), len(b))
+    if fewest < 2:
+        return Spread(value=value, repeats=fewest)
+    parts = [statistics.variance(each) / len(each) for each in (a, b)]
+    weights = sum(part**2 / (len(each) - 1) for part, each in zip(parts, (a, b), strict=True))
+    freedom = sum(parts) ** 2 / weights if weights else len(a) + len(b) - 2
+    half = t95(max(1, int(freedom))) * math.sqrt(sum(parts))
+    return Spread(value=value, low=value - half, high=value + half, repeats=fewest)
 
 
 def _walsh(values: list[float]) -> list[float]:
@@ -145,9 +148,3 @@ def _rank(count: int) -> int:
         below += ways[k]
         k += 1
     return k
-
-
-def _freedom(parts: list[float], counts: tuple[int, int]) -> float:
-    whole = sum(parts) ** 2
-    weights = sum(part**2 / (count - 1) for part, count in zip(parts, counts, strict=True))
-    return whole / weights if weights else sum(counts) - 2
