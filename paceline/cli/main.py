@@ -11,7 +11,9 @@ import typer
 
 from paceline import __version__
 from paceline.cli.codes import FAILED, INTERRUPTED
+from paceline.cli.compare import compare
 from paceline.cli.convert import convert
+from paceline.cli.cost import cost
 from paceline.cli.demo import demo
 from paceline.cli.diagnose import diagnose
 from paceline.cli.doctor import doctor
@@ -24,6 +26,7 @@ from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.scale import scale
 from paceline.cli.show import show
+from paceline.cli.sweep import sweep
 from paceline.cli.trace import trace
 from paceline.errors import UnknownName
 
@@ -51,7 +54,23 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, resume, scale, runs, show, diagnose, trace, reproduce, convert, doctor):
+VERBS = (
+    demo,
+    run,
+    sweep,
+    resume,
+    scale,
+    runs,
+    show,
+    diagnose,
+    trace,
+    compare,
+    cost,
+    reproduce,
+    convert,
+    doctor,
+)
+for verb in VERBS:
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))
