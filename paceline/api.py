@@ -134,7 +134,8 @@ def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: 
         given = "object" if work.task else "script" if work.script else "spec"
         folder = RunFolder.create(out, spec, None, given)
         try:
-            Supervisor(spec, folder, observer, nursery, work, stopping).run()
+            watched = _watched(spec, folder, observer)
+            Supervisor(spec, folder, watched, nursery, work, stopping).run()
         finally:
             _record(folder)
     return Run(folder)
@@ -163,9 +164,8 @@ def resume(
             take_up(folder, spec, going_on)
         try:
             with _nursery() as nursery:
-                Supervisor(
-                    spec, folder, observer or Silent(), nursery, Work(), stopping, going_on
-                ).run()
+                watched = _watched(spec, folder, observer or Silent())
+                Supervisor(spec, folder, watched, nursery, Work(), stopping, going_on).run()
         finally:
             _record(folder)
     return Run(folder)
@@ -235,6 +235,15 @@ def scale(
     root = Path(out) if out else env.runs_dir()
     folder = run.folder if isinstance(run, Run) else RunFolder.find(root, str(run))
     return ask(folder, Request(workers=workers, servers=servers), told or (lambda _: None))
+
+
+def _watched(spec: RunSpec, folder: RunFolder, observer: Observer) -> Observer:
+    """By whoever watches, and by TensorBoard where that is asked for."""
+    if not spec.tensorboard:
+        return observer
+    from paceline.report.tensorboard import TensorBoard
+
+    return TensorBoard(observer, folder, Path(spec.tensorboard))
 
 
 def _look_at_data(spec: RunSpec) -> None:

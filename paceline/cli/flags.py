@@ -71,10 +71,17 @@ PANELS = {
         *("replicas", "max_restarts", "lease", "stall_after", "inject"),
         *("checkpoint_every", "keep_checkpoints"),
     ),
+    TELLING: ("tensorboard", "profile_steps"),
 }
 
 SHORT = {"workers": "-n"}
-METAVARS = {"data_dir": "DIR", "host": "ADDRESS", "inject": "FAULT"}
+METAVARS = {
+    "data_dir": "DIR",
+    "host": "ADDRESS",
+    "inject": "FAULT",
+    "tensorboard": "DIR",
+    "profile_steps": "A:B",
+}
 
 NAMES: dict[str, Iterable[str]] = {
     "task": TASKS,

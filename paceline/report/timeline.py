@@ -21,6 +21,7 @@ from paceline.store.steps import Steps
 
 Edges = npt.NDArray[np.int64]  # [rows, names + 1], nanoseconds
 
+ROUNDING = 1e-6  # seconds that single precision may be off by
 FETCH = ("data", "copy")
 FINE = (*FETCH, "forward", "backward", "encode", "push", "ahead", "wait", "pull", "update")
 COARSE = ("data", "compute", "exchange", "ahead", "wait", "update")  # of older runs
@@ -42,8 +43,9 @@ def lay_out(steps: Steps, before: Before) -> tuple[tuple[str, ...], Edges, Befor
     first = names.index("encode" if known else "exchange")
     exchanged = sum(spent[name] for name in names[first:] if name != "ahead")
     spare = end - arrival - exchanged
+    spare[np.abs(spare) < ROUNDING] = 0.0
     spent["ahead"] = np.maximum(spare, 0.0)
-    reached = np.where(spare > 0, arrival, end - exchanged)  # earlier if backward overlapped it
+    reached = np.where(spare >= 0, arrival, end - exchanged)  # earlier if backward overlapped it
     fetch = [name for name in names[:first] if name in FETCH]
     computed = sum(spent[name] for name in names[len(fetch) : first])
     earlier = np.concatenate(([before.ahead], spent["ahead"][:-1]))

@@ -199,7 +199,7 @@ def _events(folder: RunFolder, places: dict[str, Place], window: Window) -> Iter
             continue
         at, known = round(event.time * 1e9), event.role in places
         pid, tid = places.get(event.role, places[SUPERVISOR])
-        said = {"ph": "i", "s": "t" if known and event.role != SUPERVISOR else "g"}
+        said: dict[str, Any] = {"ph": "i", "s": "t" if known and event.role != SUPERVISOR else "g"}
         said |= {"name": event.kind, "cat": "event", "pid": pid, "tid": tid, "ts": at / 1000}
         yield Item(at, 0, {**said, "args": {"role": event.role, "detail": event.detail}})
 

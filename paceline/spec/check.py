@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from paceline.data.catalog import data_fault
@@ -16,6 +18,7 @@ from paceline.tasks.catalog import BUILT_IN, FEATURED, task_fault
 if TYPE_CHECKING:
     from paceline.spec.runspec import RunSpec
 
+MOST_PROFILED = 1000  # steps: a profile has some hundred events a step
 KEPT = 2  # checkpoints, where nothing is said
 
 # What each option of some strategies is, in words.
@@ -165,6 +168,32 @@ def cross_faults(spec: RunSpec, skip: Collection[str] = ()) -> list[str]:
         f"--target-accuracy needs scores during training: --evaluate {spec.evaluate} gives none; "
         "use --evaluate epoch or --evaluator.",
     )
+    if spec.tensorboard and find_spec("tensorboard") is None:
+        faults.append("--tensorboard needs a package: pip install 'paceline[tensorboard]'.")
+    if "profile_steps" not in skip and spec.profile_steps is not None:
+        faults += _profile_faults(spec)
+    return faults
+
+
+def profiled(text: str) -> tuple[int, int] | None:
+    """The first and the last step of `--profile-steps`; None if it cannot be read."""
+    found = re.fullmatch(r"([1-9]\d{0,9})(?::([1-9]\d{0,9}))?", text)
+    if found is None:
+        return None
+    first, last = int(found[1]), int(found[2] or found[1])
+    return (first, last) if first <= last else None
+
+
+def _profile_faults(spec: RunSpec) -> list[str]:
+    text = str(spec.profile_steps)
+    faults = []
+    steps = profiled(text)
+    if steps is None:
+        faults.append(f"--profile-steps {text}: say the first and the last, as in 10:20.")
+    elif steps[1] - steps[0] >= MOST_PROFILED:
+        faults.append(f"--profile-steps {text}: at most {MOST_PROFILED} at once can be looked at.")
+    if not spec.tensorboard:
+        faults.append("--profile-steps needs --tensorboard DIR: that is where profiles go.")
     return faults
 
 

@@ -111,6 +111,12 @@ class RunSpec(BaseModel):
     replicas: int = Field(
         0, ge=0, le=1, description="standbys a server has over TCP, which hold all it has answered"
     )
+    tensorboard: str | None = Field(
+        None, min_length=1, description="folder for TensorBoard: scalars, graph, profiles"
+    )
+    profile_steps: str | None = Field(
+        None, description="steps of each worker that torch.profiler looks at, such as 10:20"
+    )
     tls: bool = Field(False, description="encrypt what workers and servers send")
 
     def __init__(self, **values: Any) -> None:
@@ -150,8 +156,9 @@ class RunSpec(BaseModel):
     def absolute(self) -> RunSpec:
         """The same spec with paths that hold from any directory."""
         changes: dict[str, Any] = {}
-        if self.data_dir:
-            changes["data_dir"] = str(Path(self.data_dir).expanduser().resolve())
+        for name in ("data_dir", "tensorboard"):
+            if path := getattr(self, name):
+                changes[name] = str(Path(path).expanduser().resolve())
         path, colon, name = self.task.rpartition(":")
         if colon and path.endswith(".py"):
             changes["task"] = f"{Path(path).expanduser().resolve()}:{name}"

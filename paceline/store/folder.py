@@ -125,10 +125,10 @@ class RunFolder:
         chunks = list(self.step_chunks(role, -1))
         return chunks[0] if chunks else no_steps()
 
-    def step_chunks(self, role: str, rows: int = CHUNK) -> Iterator[Steps]:
-        """The same a part at a time: a run of millions of steps need not be in memory at once."""
+    def step_chunks(self, role: str, rows: int = CHUNK, skip: int = 0) -> Iterator[Steps]:
+        """The same a part at a time, after the first few: of a long run all is too much at once."""
         offsets = self._offsets(role)
-        for steps in step_chunks(self.steps_path(role), rows):
+        for steps in step_chunks(self.steps_path(role), rows, skip):
             for column in ("time", "arrival"):
                 steps[column] = aligned(steps[column], offsets)
             yield steps
@@ -143,8 +143,9 @@ class RunFolder:
 
     def _offsets(self, role: str) -> list[list[float]]:
         """Of the supervisor's clock, where a role had another."""
-        found = (each for each in self.read_live()["roles"] if each.get("role") == role)
-        return next(found, {}).get("offsets") or []
+        roles = {each.get("role"): each for each in self.read_live()["roles"]}
+        offsets: list[list[float]] = roles.get(role, {}).get("offsets") or []
+        return offsets
 
     def log_path(self, role: str) -> Path:
         return self.path / "logs" / f"{role}.log"
@@ -283,17 +284,18 @@ class RunFolder:
     def scores(self) -> list[Score]:
         return list(self._records(self._scores, _score))
 
-    def resources(self) -> list[Resources]:
-        return list(self._records(self._resources, Resources.of))
+    def resources(self, skip: int = 0) -> list[Resources]:
+        """All but the first few."""
+        return list(self._records(self._resources, Resources.of, skip))
 
     def hosts(self) -> list[HostResources]:
         """None of runs from before hosts were sampled."""
         return list(self._records(self._hosts, HostResources.of))
 
     def _records(
-        self, lines: LineFile, make: Callable[[dict[str, Any]], Record]
+        self, lines: LineFile, make: Callable[[dict[str, Any]], Record], skip: int = 0
     ) -> Iterator[Record]:
-        for values in lines.read():
+        for values in lines.read(skip):
             try:
                 yield make(values)
             except (TypeError, AttributeError, KeyError):

@@ -28,8 +28,8 @@ class LineFile:
             self._file = AppendFile(self.path)
         self._file.append(lines.encode())
 
-    def read(self) -> list[dict[str, Any]]:
-        """Every whole line; a last one still being written is left out."""
+    def read(self, skip: int = 0) -> list[dict[str, Any]]:
+        """Every whole line after the first few; one still being written is left out."""
         try:
             raw = self.path.read_bytes()
         except FileNotFoundError:
@@ -37,7 +37,7 @@ class LineFile:
         except OSError as wrong:
             raise cannot_read(self.path, wrong) from wrong
         # What follows the last newline is empty, or torn.
-        whole = raw.split(b"\n")[:-1]
+        whole = raw.split(b"\n")[skip:-1]
         try:
             return [json.loads(line) for line in whole]
         except ValueError:

@@ -117,12 +117,12 @@ def no_steps() -> Steps:
     return np.empty(0, dtype=STEP)
 
 
-def step_chunks(path: Path, rows: int = CHUNK) -> Iterator[Steps]:
-    """The same a part at a time: a run of millions of steps need not be in memory at once."""
+def step_chunks(path: Path, rows: int = CHUNK, skip: int = 0) -> Iterator[Steps]:
+    """The same a part at a time, after the first few: millions need not be in memory at once."""
     try:
         with path.open("rb") as file:
             form = _form(path, head := file.read(len(HEADER)))
-            file.seek(min(len(head), len(form.header)))
+            file.seek(min(len(head), len(form.header)) + skip * form.row.itemsize)
             while len(part := np.fromfile(file, dtype=form.row, count=rows)):
                 yield _widened(part)
     except FileNotFoundError:

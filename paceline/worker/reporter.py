@@ -17,6 +17,7 @@ from paceline.types import NOTHING, Progress, record
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Position
 from paceline.worker.notice import Notice
+from paceline.worker.profiling import Profile
 from paceline.worker.scoring import Share
 
 EVERY = 0.25  # seconds between looks at the control connection
@@ -42,6 +43,7 @@ class Reporter:
         on_keep: Callable[[Message, Position], None],
         position: Position = BEGINNING,
         notice: Notice | None = None,
+        profile: Profile | None = None,
         on_lead: Callable[[], None] = lambda: None,
     ) -> None:
         self._control = control
@@ -58,6 +60,7 @@ class Reporter:
         self._next = 0.0
         self._notice = notice
         self._on_lead = on_lead
+        self._profile = profile
         self.stopping = False
         self.parting = False
         self._round = position.round
@@ -68,6 +71,7 @@ class Reporter:
         self._told = position.epoch  # epochs whose end was told
         self.harm = harm
         harm.between(position.taken)
+        self._look()
 
     def step(
         self,
@@ -117,6 +121,11 @@ class Reporter:
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
         self.harm.between(self.taken)
+        self._look()
+
+    def _look(self) -> None:
+        if self._profile is not None and self.taken == self._profile.due:
+            self._profile.turn()
 
     @property
     def asked(self) -> tuple[bool, bool, bool, bool]:

@@ -38,6 +38,7 @@ from paceline.worker.leases import leases
 from paceline.worker.loop import train
 from paceline.worker.meeting import post_from
 from paceline.worker.notice import Notice
+from paceline.worker.profiling import Profile
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
 from paceline.worker.saving import save_parameters, write_snapshot
@@ -50,9 +51,14 @@ PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death
 
 
 def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
-    clock = Clock(assignment["t0"])
-    with contextlib.closing(SpanWriter.of(assignment, PAUSES, clock)) as spans:
-        _work(assignment, fds, control, slate, clock, spans)
+    clock, spec = Clock(assignment["t0"]), RunSpec(**assignment["spec"])
+    with (
+        contextlib.closing(SpanWriter.of(assignment, PAUSES, clock)) as spans,
+        contextlib.closing(
+            Profile(spec, assignment["role"], Path(assignment["folder"]))
+        ) as profile,
+    ):
+        _work(assignment, fds, control, slate, clock, spans, profile)
 
 
 def _work(
@@ -62,6 +68,7 @@ def _work(
     slate: Slate,
     clock: Clock,
     spans: SpanWriter,
+    profile: Profile,
 ) -> None:
     notice = Notice()
     spec = RunSpec(**assignment["spec"])
@@ -75,6 +82,7 @@ def _work(
     replica = Replica(model_for(task, spec).to(device))
     give_back()
     facts = _facts(task, replica, len(data.train))
+    profile.graph(task, first=index == 0 and not life)
     roster = ready(control, slate, device, facts)
     spec = RunSpec(**roster["spec"])
 
@@ -111,6 +119,7 @@ def _work(
             on_keep=spans.timed("checkpoint", keeper.keep),
             position=position,
             notice=notice,
+            profile=profile,
             on_lead=scorer.lead,
         )
         lots = _lots(spec, post, data.train, control, exchange)

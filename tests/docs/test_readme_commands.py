@@ -35,6 +35,7 @@ from paceline.cli import (
     runs,
     scale,
     show,
+    trace,
 )
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
@@ -196,7 +197,7 @@ def test_flags_are_known() -> None:
         for verb in (*verbs, convert.convert, diagnose.diagnose, doctor.doctor)
         for name in _flags(verb)
     }
-    known |= {"--help"}
+    known |= {"--help", "--from"}
     assert set(re.findall(r"`(--[a-z0-9-]+)", prose)) <= known
 
 
@@ -212,6 +213,7 @@ EXAMPLES = [
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
         *(reproduce.reproduce, resume.resume, scale.scale, convert.convert, doctor.doctor),
         diagnose.diagnose,
+        trace.trace,
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")
