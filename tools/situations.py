@@ -35,111 +35,118 @@ ONE = ("worker-0",)
 BOTH = ("worker-0", "worker-1")
 PAIR: dict[str, Any] = {"strategy": "ps-sync", "workers": 2}
 WIRED: dict[str, Any] = {**PAIR, "transport": "tcp"}
+MANY = 8  # cores: beyond, there are not several threads or workers for each
+
+_ANYWHERE = (
+    Situation(
+        name="pure compute",
+        task="Work",
+        cause="compute",
+        roles=BOTH,
+        fields={**PAIR, "batch": 200, "steps": 150},
+    ),
+    Situation(
+        name="a core that is idle",
+        task="Work",
+        cause="compute",
+        roles=ONE,
+        fields={"batch": 200, "steps": 200},
+    ),
+    Situation(
+        name="throttled loader",
+        task="Throttled",
+        cause="input",
+        roles=ONE,
+        fields={"steps": 120},
+    ),
+    Situation(
+        name="server link at 100 Mbit/s",
+        task="Narrow",
+        cause="server-network",
+        roles=("server-0",),
+        fields={**WIRED, "steps": 25, "inject": ["limit:server-0=100mbit"]},
+    ),
+    Situation(
+        name="one worker's link at 50 Mbit/s",
+        task="Narrow",
+        cause="worker-network",
+        roles=("worker-1",),
+        fields={**WIRED, "steps": 25, "inject": ["limit:worker-1=50mbit"]},
+    ),
+    Situation(
+        name="server applies slowly",
+        task="Wide",
+        cause="server-cpu",
+        roles=("server-0",),
+        fields={**WIRED, "steps": 50, "inject": ["slow:server-0x40"]},
+    ),
+    Situation(
+        name="one worker 2x slower",
+        task="Work",
+        cause="straggler",
+        roles=("worker-1",),
+        fields={**PAIR, "batch": 200, "steps": 80, "inject": ["slow:worker-1x2"]},
+    ),
+    Situation(
+        name="batch of 1",
+        task="softmax",
+        cause="small-batch",
+        roles=BOTH,
+        fields={**WIRED, "data": "synthetic:20000x784:10", "batch": 1, "steps": 1200},
+    ),
+    Situation(
+        name="evaluation every step",
+        task="Scored",
+        cause="evaluation",
+        roles=BOTH,
+        fields={**PAIR, "batch": 200, "evaluate": "epoch", "epochs": 40},
+    ),
+    Situation(
+        name="heavy codec",
+        task="Wide",
+        cause="codec",
+        roles=ONE,
+        fields={**WIRED, "workers": 1, "batch": 8, "codec": "onebit", "steps": 150},
+    ),
+    Situation(
+        name="one worker 4x slower, and scoring",
+        task="ScoredBriefly",
+        cause="straggler",
+        roles=("worker-1",),
+        second="evaluation",
+        fields={
+            **PAIR,
+            **{"batch": 200, "evaluate": "epoch", "epochs": 8},
+            "inject": ["slow:worker-1x4"],
+        },
+    ),
+    Situation(
+        name="scoring, and one worker 1.5x slower",
+        task="Scored",
+        cause="evaluation",
+        roles=BOTH,
+        second="straggler",
+        fields={
+            **PAIR,
+            **{"batch": 200, "evaluate": "epoch", "epochs": 30},
+            "inject": ["slow:worker-1x1.5"],
+        },
+    ),
+)
 
 
 def situations(cores: int) -> tuple[Situation, ...]:
     """On a machine with so many cores."""
+    if cores > MANY:
+        return _ANYWHERE
     return (
-        Situation(
-            name="pure compute",
-            task="Work",
-            cause="compute",
-            roles=BOTH,
-            fields={**PAIR, "batch": 200, "steps": 150},
-        ),
-        Situation(
-            name="a core that is idle",
-            task="Work",
-            cause="compute",
-            roles=ONE,
-            fields={"batch": 200, "steps": 200},
-        ),
-        Situation(
-            name="throttled loader",
-            task="Throttled",
-            cause="input",
-            roles=ONE,
-            fields={"steps": 120},
-        ),
-        Situation(
-            name="server link at 100 Mbit/s",
-            task="Narrow",
-            cause="server-network",
-            roles=("server-0",),
-            fields={**WIRED, "steps": 25, "inject": ["limit:server-0=100mbit"]},
-        ),
-        Situation(
-            name="one worker's link at 50 Mbit/s",
-            task="Narrow",
-            cause="worker-network",
-            roles=("worker-1",),
-            fields={**WIRED, "steps": 25, "inject": ["limit:worker-1=50mbit"]},
-        ),
-        Situation(
-            name="server applies slowly",
-            task="Wide",
-            cause="server-cpu",
-            roles=("server-0",),
-            fields={**WIRED, "steps": 50, "inject": ["slow:server-0x40"]},
-        ),
-        Situation(
-            name="one worker 2x slower",
-            task="Work",
-            cause="straggler",
-            roles=("worker-1",),
-            fields={**PAIR, "batch": 200, "steps": 80, "inject": ["slow:worker-1x2"]},
-        ),
+        *_ANYWHERE,
         Situation(
             name="threads = 4x cores",
             task="Work",
             cause="threads",
             roles=ONE,
             fields={"batch": 200, "steps": 60, "threads": 4 * cores},
-        ),
-        Situation(
-            name="batch of 1",
-            task="softmax",
-            cause="small-batch",
-            roles=BOTH,
-            fields={**WIRED, "data": "synthetic:20000x784:10", "batch": 1, "steps": 1200},
-        ),
-        Situation(
-            name="evaluation every step",
-            task="Scored",
-            cause="evaluation",
-            roles=BOTH,
-            fields={**PAIR, "batch": 200, "evaluate": "epoch", "epochs": 40},
-        ),
-        Situation(
-            name="heavy codec",
-            task="Wide",
-            cause="codec",
-            roles=ONE,
-            fields={**WIRED, "workers": 1, "batch": 8, "codec": "onebit", "steps": 150},
-        ),
-        Situation(
-            name="one worker 4x slower, and scoring",
-            task="ScoredBriefly",
-            cause="straggler",
-            roles=("worker-1",),
-            second="evaluation",
-            fields={
-                **PAIR,
-                **{"batch": 200, "evaluate": "epoch", "epochs": 8},
-                "inject": ["slow:worker-1x4"],
-            },
-        ),
-        Situation(
-            name="scoring, and one worker 1.5x slower",
-            task="Scored",
-            cause="evaluation",
-            roles=BOTH,
-            second="straggler",
-            fields={
-                **PAIR,
-                **{"batch": 200, "evaluate": "epoch", "epochs": 30},
-                "inject": ["slow:worker-1x1.5"],
-            },
         ),
         Situation(
             name="three times as many workers as cores",

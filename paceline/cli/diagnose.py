@@ -63,6 +63,7 @@ def diagnose(
     $ paceline diagnose ps-async --json
     $ paceline diagnose last --try
     """
+    from paceline.diagnose.trial import choose
     from paceline.report.diagnosis import as_object, diagnosis
     from paceline.report.summary import summarise
     from paceline.store.folder import RunFolder
@@ -74,6 +75,8 @@ def diagnose(
     root = out or env.runs_dir()
     folder = RunFolder.find(root, run)
     summary = summarise(folder)
+    if advice is not None:  # a wrong number is refused before anything is told
+        choose(summary["verdict"], advice)
     if not json:
         show(diagnosis(summary))
     tried = _try(folder.path, summary, advice, turns, seconds, json) if try_ else None

@@ -127,7 +127,7 @@ def _injected(event: Event, steps: bool) -> _Case:
         case "slow":
             case.what, case.mark = f"{asked.factor:g} times as slow", over
         case "limit":
-            case.what = f"limited to {8e-6 * asked.rate:g} Mbit/s"
+            case.what, case.mark = f"limited to {8e-6 * asked.rate:g} Mbit/s", over
         case "disk-full":
             case.what, case.mark = "disk full", over
     return case

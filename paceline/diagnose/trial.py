@@ -53,10 +53,6 @@ class Tried:
         """Whether it came as predicted."""
         return self.asked.predicted.low <= self.gain <= self.asked.predicted.high
 
-    @property
-    def helped(self) -> bool:
-        return self.gain > 1.0
-
 
 def choose(verdict: Mapping[str, Any], number: int | None = None) -> Asked:
     """The first advice that a program can follow, or the one of that number, of the bottleneck.
@@ -72,7 +68,7 @@ def choose(verdict: Mapping[str, Any], number: int | None = None) -> Asked:
         raise RequestError(
             f"'{verdict['bottleneck']}' has no advice that a program can follow; {told}."
         )
-    number = number or able[0]
+    number = able[0] if number is None else number
     if number not in able:
         those = ", ".join(map(str, able))
         raise RequestError(
@@ -101,7 +97,8 @@ def short_specs(
         text for text in spec.inject if injection(text).kind in STEADY and "@" not in text
     )
     steps = max(FEWEST, round(steps_a_second * seconds))
-    before = spec.with_(epochs=None, steps=steps, batch=batch, inject=steady, target_accuracy=None)
+    nowhere = {"target_accuracy": None, "tensorboard": None, "profile_steps": None}
+    before = spec.with_(epochs=None, steps=steps, batch=batch, inject=steady, **nowhere)
     low, high = asked.predicted
     more = (low * high) ** 0.5 * _samples(before) / _samples(before.with_(**asked.changes))
     after = before.with_(**{**asked.changes, "steps": max(FEWEST, round(steps * more))})

@@ -17,7 +17,7 @@ from paceline.diagnose.causes.exchanging import (
 from paceline.diagnose.causes.facts import cores_used
 from paceline.diagnose.causes.feeding import disk, input_pipeline
 from paceline.diagnose.causes.lagging import straggler
-from paceline.diagnose.causes.working import compute, evaluation, other, update
+from paceline.diagnose.causes.working import NOTHING, compute, evaluation, other, update
 from paceline.diagnose.evidence import Evidence
 from paceline.diagnose.finding import Advice, Finding, lower
 from paceline.diagnose.split import split
@@ -96,6 +96,8 @@ def verdict(e: Evidence) -> dict[str, Any]:
 def _sentence(found: tuple[Finding, ...]) -> str:
     first = found[0]
     sentence = f"{first.cause}: {first.sentence}."
+    if first.sentence.startswith(NOTHING):  # is in the way, which is a verdict too
+        sentence = f"{first.sentence}.".capitalize()
     second = next((each for each in found[1:] if each.cause not in ("compute", "other")), None)
     if second is not None:
         named = f" ({second.roles[0]})" if len(second.roles) == 1 else ""

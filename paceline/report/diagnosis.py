@@ -64,7 +64,8 @@ def diagnosis(summary: Summary) -> RenderableType:
 
 def _verdict(verdict: Mapping[str, Any]) -> RenderableType:
     name, _, rest = verdict["sentence"].partition(":")
-    told: list[RenderableType] = [Text.assemble((f"{name}:", "bold red"), (rest, "bold"))]
+    colour = "green" if verdict["bottleneck"] == "compute" else "red"
+    told: list[RenderableType] = [Text.assemble((f"{name}:", f"bold {colour}"), (rest, "bold"))]
     if verdict["findings"]:
         told.append(Text(f"confidence {verdict['confidence']}: {verdict['why']}.", style="dim"))
     told += [Text(f"but {line}", style="yellow") for line in verdict["conflicts"]]

@@ -8,6 +8,7 @@ from paceline.diagnose.finding import Advice, Fact, Finding
 from paceline.diagnose.gains import between, fewer, gone, larger_batch
 from paceline.spec.runspec import SEVERAL
 
+NOTHING = "nothing"
 NEAR = 0.9  # of the time: beyond it, nothing holds the workers back
 
 
@@ -23,7 +24,7 @@ def compute(e: Evidence, share: float) -> Finding:
     advice = _more_workers(e, share, idle)
     scale = "more workers will scale" if advice[0].changes else "more cores or hosts will scale"
     if share >= NEAR:
-        sentence = f"nothing: compute-bound at {100 * share:.0f} % of the limit; {scale}"
+        sentence = f"{NOTHING}: compute-bound at {100 * share:.0f} % of the limit; {scale}"
     else:
         who = "workers compute" if len(e.workers) > 1 else "the worker computes"
         time = "their time" if len(e.workers) > 1 else "its time"

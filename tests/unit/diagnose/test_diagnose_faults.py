@@ -107,6 +107,11 @@ def test_a_death_long_after_another_fault_is_its_own() -> None:
     assert [fault.time for fault in found] == [1.0, 3.01]
 
 
+def test_a_limit_has_no_end() -> None:
+    fault = one([event(0.1, "server-0", "injected", "limit:server-0=100mbit")], TWO)
+    assert (fault.what, fault.seconds) == ("limited to 100 Mbit/s", None)
+
+
 def test_slowness_and_a_full_disk_last_as_long_as_they_were_asked_to() -> None:
     for role, text in (("worker-1", "slow:worker-1x1.5@3s"), ("disk", "disk-full@3s")):
         assert one([event(3.0, role, "injected", text + "+2s")], TWO).seconds == pytest.approx(2.1)

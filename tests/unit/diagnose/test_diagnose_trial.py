@@ -46,6 +46,7 @@ def test_the_first_that_a_program_can_follow() -> None:
         ((BY_HAND,), None, "do it by hand: a faster link."),
         ((), None, "there is no advice."),
         ((BY_HAND, LARGER), 1, "a program can follow these: 2."),
+        ((BY_HAND, LARGER), 0, "a program can follow these: 2."),
         ((BY_HAND, LARGER), 7, "a program can follow these: 2."),
         ((BY_HAND,), 1, "no program can follow it."),
     ],

@@ -112,7 +112,7 @@ def test_a_disk_that_is_slow() -> None:
 
 def test_nothing_is_a_verdict_too() -> None:
     told = verdict(evidence(SHARED, wait=0.04))["sentence"]
-    assert told == "compute: nothing: compute-bound at 96 % of the limit; more workers will scale."
+    assert told == "Nothing: compute-bound at 96 % of the limit; more workers will scale."
     full = verdict(evidence(SHARED, wait=0.04, cores=2))
     assert "more cores or hosts will scale" in full["sentence"]
     assert not full["findings"][0]["advice"][0]["changes"]

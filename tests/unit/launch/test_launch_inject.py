@@ -62,6 +62,15 @@ def test_a_worker_does_what_is_due_at_a_step_itself_and_once() -> None:
     assert plan.told("worker-0")["own"] == [{"number": 1, "act": "kill", "step": 9}]
 
 
+def test_a_server_can_be_slow_for_a_while_and_limited_all_the_time() -> None:
+    plan = schedule("slow:server-0x8@1s+1s", "limit:server-0=100mbit")
+    assert len(due(plan, 0.0, server_0=0)) == 1  # the limit
+    due(plan, 1.0, server_0=0)
+    assert (plan.slow("server-0"), plan.slow("server-1")) == (8.0, 1.0)
+    due(plan, 2.0, server_0=0)
+    assert plan.slow("server-0") == 1.0
+
+
 def test_what_a_worker_is_told_holds_now() -> None:
     plan = schedule("slow:worker-0x2", "slow:worker-0x1.5@1s+1s", "disk-full@2s+1s")
     due(plan, 0.0, worker_0=0)
