@@ -36,8 +36,8 @@ def trace(
 ) -> None:
     """Write a run's timeline as a Chrome trace: open it at https://ui.perfetto.dev.
 
-    Hosts are processes, roles are threads; steps and their phases, what servers were at, events,
-    CPU, memory and traffic.
+    Hosts are processes, roles are threads. On it are steps with their phases,
+    what servers were at, events, CPU, memory and traffic.
 
     $ paceline trace last
     $ paceline trace ps-sync -o trace.json.gz --from 10 --to 12.5
@@ -50,6 +50,8 @@ def trace(
         raise RequestError(f"--from {begin:g} --to {last:g}: nothing lies between them.")
     if output.is_dir():
         raise RequestError(f"-o '{output}' is a folder; name a file in it.")
+    if not output.parent.is_dir():
+        raise RequestError(f"-o '{output}': there is no folder '{output.parent}'.")
     folder = RunFolder.find(out or env.runs_dir(), run)
     with Console(stderr=True).status("writing") as status:
         told = write_trace(

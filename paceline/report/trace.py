@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from paceline.errors import RequestError
 from paceline.files import replacing
 from paceline.report.timeline import Before, Edges, lay_out, lay_spans
 from paceline.store.faults import cannot_write
@@ -57,6 +58,10 @@ class Window(NamedTuple):
     begin: float = 0.0
     end: float = math.inf
 
+    def __str__(self) -> str:
+        until = "its end" if math.isinf(self.end) else f"{self.end:g} s"
+        return f"between {self.begin:g} s and {until}"
+
     def takes(self, begin: float, end: float) -> bool:
         return end >= self.begin and begin <= self.end
 
@@ -68,7 +73,10 @@ def write_trace(
     most: int = MOST,
     told: Callable[[float], None] = lambda seconds: None,
 ) -> Written:
-    """Write the trace of a run, ended or not, compressed if the name ends in .gz."""
+    """Write the trace of a run, ended or not, compressed if the name ends in .gz.
+
+    RequestError if nothing was recorded in that window; then no file is left.
+    """
     roles = [role for role in folder.read_live()["roles"] if not role.get("inside")]
     hosts = list(dict.fromkeys(str(role.get("host") or "host") for role in roles)) or ["host"]
     places = {SUPERVISOR: (1, 1)}
@@ -95,10 +103,11 @@ def write_trace(
                 if not count % TOLD:
                     told(last)
             file.write(b"\n]}\n")
+            if not count:
+                raise RequestError(f"'{folder.name}' has recorded nothing {window}.")
     except OSError as wrong:
         raise cannot_write(path, wrong) from wrong
-    begin = first if count else window.begin
-    return Written(events=count, roles=len(roles), begin=begin, end=last, left_out=more)
+    return Written(events=count, roles=len(roles), begin=first, end=last, left_out=more)
 
 
 @contextmanager

@@ -80,26 +80,27 @@ class StepWriter:
         except BaseException:
             self._file.close()
             raise
-        self._rows: list[tuple[float, ...]] = []
+        self.rows: list[tuple[float, ...]] = []  # to be written
 
     def append(self, *values: float) -> None:
         """Record one step: a value for each column of the file, in that order.
 
         Rows are packed when they are flushed: many at once cost far less than one in each step,
-        when the step has just driven everything else out of the cache.
+        when the step has just driven everything else out of the cache. Whoever flushes often may
+        append to `rows` itself.
         """
         if len(values) != COLUMNS:
             raise ValueError(f"a step has {COLUMNS} values, not {len(values)}")
-        if len(self._rows) >= BUFFER_ROWS:
+        if len(self.rows) >= BUFFER_ROWS:
             self.flush()
-        self._rows.append(values)
+        self.rows.append(values)
 
     def flush(self) -> None:
         """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
-        if self._rows:
-            rows = self._rows if self._form is NOW else map(_coarse, self._rows)
+        if self.rows:
+            rows = self.rows if self._form is NOW else map(_coarse, self.rows)
             self._file.append(b"".join([_packed(self._form, row) for row in rows]))
-            self._rows.clear()
+            self.rows.clear()
 
     def close(self) -> None:
         try:

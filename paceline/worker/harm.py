@@ -20,20 +20,20 @@ class Harm:
     def __init__(self, control: Control, folder: Path) -> None:
         self._control = control
         self._folder = folder
-        self._own: list[dict[str, Any]] = []
+        self.own: list[dict[str, Any]] = []  # what it is to do to itself
         self._slow = 1.0
         self.hear()
 
     def hear(self) -> None:
         """Take what the supervisor has said since: the last word holds."""
         while (told := self._control.take("harm")) is not None:
-            self._own, self._slow = told["own"], told["slow"]
+            self.own, self._slow = told["own"], told["slow"]
             pretend_full(self._folder, told["full"])
 
     def between(self, taken: int) -> None:
         """So many steps are taken: do what is due before the next."""
-        for fault in [fault for fault in self._own if fault["step"] <= taken + 1]:
-            self._own.remove(fault)
+        for fault in [fault for fault in self.own if fault["step"] <= taken + 1]:
+            self.own.remove(fault)
             # Told first: a killed worker's next life must not be told to do it again.
             self._control.send("injected", number=fault["number"])
             os.kill(os.getpid(), SIGNALS[fault["act"]])

@@ -92,5 +92,6 @@ def gradients(
             expect()
         began = time.monotonic()
         value += part * task.gradients(model, piece, part * share)
-        forward += max(0.0, task.forwarded - began)  # before it if this task does not tell
+        if (over := task.forwarded) > began:  # else this task does not tell
+            forward += over - began
     return value, forward

@@ -18,8 +18,7 @@ NEVER = -1
 
 
 class Profile:
-    """Of one worker. torch.profiler looks at the steps that the spec names, if it names any: `turn`
-    once as many are taken as are `due`.
+    """Of one worker. torch.profiler looks at the steps that the spec names, if it names any.
 
     The file is a Chrome trace, for TensorBoard's profile plugin or ui.perfetto.dev.
     """
@@ -28,24 +27,26 @@ class Profile:
         self._spec = spec
         self._role = role
         self._profiler: torch.profiler.profile | None = None
-        self.due = NEVER
+        self._due = NEVER  # so many steps taken: it begins or ends
         self._where = Path(spec.tensorboard or "") / folder.name
         if spec.profile_steps and (steps := profiled(spec.profile_steps)):
-            self.due, self._last = steps[0] - 1, steps[1]
+            self._due, self._last = steps[0] - 1, steps[1]
 
-    def turn(self) -> None:
-        """Begin before the first of them, end after the last."""
+    def between(self, taken: int) -> None:
+        """So many steps are taken: begin before the first of those, end after the last."""
+        if taken != self._due:
+            return
         if self._profiler is not None:
             self.close()
             return
-        self.due = self._last
+        self._due = self._last
         ready = torch.profiler.tensorboard_trace_handler(str(self._where / self._role), self._role)
         self._profiler = torch.profiler.profile(on_trace_ready=ready, record_shapes=True)
         self._profiler.start()
 
     def close(self) -> None:
         """Write what there is: a run may end before the last of them."""
-        profiler, self._profiler, self.due = self._profiler, None, NEVER
+        profiler, self._profiler, self._due = self._profiler, None, NEVER
         if profiler is not None:
             profiler.stop()
 

@@ -48,6 +48,7 @@ class Reporter:
     ) -> None:
         self._control = control
         self._writer = writer
+        self._rows = writer.rows
         self._t0 = clock.t0
         self._exchange = exchange
         self._slate = slate
@@ -71,7 +72,8 @@ class Reporter:
         self._told = position.epoch  # epochs whose end was told
         self.harm = harm
         harm.between(position.taken)
-        self._look()
+        if profile is not None:
+            profile.between(position.taken)
 
     def step(
         self,
@@ -86,30 +88,22 @@ class Reporter:
         """Record one step that ends now: it `spent` seconds on its batch and on copying it, `began`
         to compute and `arrived` at the exchange."""
         now, t0 = time.monotonic(), self._t0
-        forward = max(0.0, forward - outcome.fetched)
-        backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
+        backward = arrived - began - forward
+        if outcome.fetched or outcome.early:  # which are not this worker's computing
+            forward = max(0.0, forward - outcome.fetched)
+            backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
         count = 0 if outcome.dropped else len(lot.rows)
         self.dropped += outcome.dropped
         self.taken += 1
         self._round = lot.round + 1 + outcome.skipped
         self.samples += count
-        self._writer.append(
-            now - t0,
-            self.taken,
-            lot.epoch,
-            count,
-            loss,
-            *spent,
-            forward,
-            backward,
-            outcome.encode,
-            outcome.push,
-            outcome.pull,
-            outcome.wait,
-            outcome.update,
-            arrived - t0,
-            outcome.version,
-            outcome.staleness,
+        phases, held = outcome[:5], outcome[5:7]
+        self._rows.append(
+            (
+                *(now - t0, self.taken, lot.epoch, count, loss),
+                *(*spent, forward, backward, *phases),
+                *(arrived - t0, *held),
+            )
         )
         if now >= self._next:
             self.tell(loss)
@@ -120,12 +114,10 @@ class Reporter:
             self._at_epoch_end(self.taken, self.epoch, lot.share)
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
-        self.harm.between(self.taken)
-        self._look()
-
-    def _look(self) -> None:
-        if self._profile is not None and self.taken == self._profile.due:
-            self._profile.turn()
+        if self.harm.own:
+            self.harm.between(self.taken)
+        if self._profile is not None:
+            self._profile.between(self.taken)
 
     @property
     def asked(self) -> tuple[bool, bool, bool, bool]:

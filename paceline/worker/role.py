@@ -128,7 +128,7 @@ def _work(
             on_keep=spans.timed("checkpoint", keeper.keep),
             position=position,
             notice=notice,
-            profile=profile,
+            profile=profile if spec.profile_steps else None,
             on_lead=scorer.lead,
         )
         lots = _lots(spec, post, data.train, control, exchange)
