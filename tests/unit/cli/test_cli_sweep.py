@@ -203,17 +203,6 @@ def test_sweeps_and_their_runs_are_compared(
     assert "compare two of the same kind" in mixed.err
 
 
-def test_one_run_of_each_does_not_tell_what_is_noise(
-    paceline: Callable[..., Any], api: Any
-) -> None:
-    paceline("run", "--strategy", "single")
-    paceline("run", "--strategy", "ps-sync", "--workers", "2")
-    told = paceline("compare", "single", "ps-sync")
-    assert told.code == 0
-    assert "one run of each does not tell" in told.out.replace("\n", " ")
-    assert "cannot be told" in told.out
-
-
 def test_what_a_sweep_costs(paceline: Callable[..., Any], api: Any, tmp_path: Path) -> None:
     paceline(*STRONG, "--repeats", "2")
     refused = paceline("cost", "last")
