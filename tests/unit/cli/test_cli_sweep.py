@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from paceline.errors import Interrupted, RoleDied
-from paceline.store.sweeps import SweepFolder
+from paceline.store.sweeps import SweepFolder, Trial
+from paceline.sweeps import time_left
 
 STRONG = ("sweep", "--study", "strong", "--task", "lenet", "--strategy", "allreduce,ps-sync")
 
@@ -220,3 +221,12 @@ def test_what_a_sweep_costs(paceline: Callable[..., Any], api: Any, tmp_path: Pa
         paceline("cost", "last", "--machine", "mine", "--prices", str(book), "--json").out
     )
     assert own["choices"][0]["run"]["money"] == pytest.approx(0.034)
+
+
+def test_time_left_is_by_what_each_cell_took_before() -> None:
+    made = [
+        Trial(cell=cell, repeat=i, run="r", seconds=seconds)
+        for i, (cell, seconds) in enumerate([("slow", 10.0), ("slow", 12.0), ("fast", 2.0)])
+    ]
+    assert time_left([], ["slow"]) is None
+    assert time_left(made, ["slow", "fast", "new"]) == pytest.approx(11 + 2 + 8)
