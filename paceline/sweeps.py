@@ -51,8 +51,9 @@ class Watcher(Protocol):
 
 def begin(study: Study, plan: Plan, root: Path) -> SweepFolder:
     """A new sweep's folder. Data that no cell could train on is refused before anything runs."""
-    for cell in plan.cells:
-        api.look_at_data(cell.spec)
+    data = {(s.task, s.data, s.data_dir, s.features): s for s in (c.spec for c in plan.cells)}
+    for spec in data.values():
+        api.look_at_data(spec)
     task = plan.cells[0].spec.task.rpartition(":")[2]
     skipped = {name: list(faults) for name, faults in plan.faults.items()}
     return SweepFolder.create(
@@ -81,7 +82,7 @@ def carry_out(folder: SweepFolder, watcher: Watcher, *, again: bool = False) -> 
     if why := _elsewhere(about):
         raise RequestError(f"'{folder.name}' {why}; start a new sweep.")
     study = study_of(about["study"])
-    cells = [Cell(**{**cell, "spec": _spec(cell["spec"])}) for cell in about["cells"]]
+    cells = [Cell(**{**cell, "spec": RunSpec(**cell["spec"])}) for cell in about["cells"]]
     with folder.alone():
         folder.write_state("running")
         ended = "stopped"
@@ -172,10 +173,6 @@ def _kept(cells: Iterable[Cell]) -> list[dict[str, Any]]:
         }
         for cell in cells
     ]
-
-
-def _spec(values: Mapping[str, Any]) -> RunSpec:
-    return RunSpec(**values)
 
 
 def _elsewhere(about: Mapping[str, Any]) -> str:

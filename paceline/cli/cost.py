@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,13 +108,19 @@ def _costs(names: list[str], root: Path, book: PriceBook, stand: Stand) -> Costs
         path = locate(root, name, "run", "sweep")
         if kind_of(path) == "sweep":
             swept = summarise_sweep(SweepFolder(path))
-            choices += price_sweep(swept, stand)
+            priced = price_sweep(swept, stand)
+            if len(names) > 1:  # cells of two sweeps may be called the same
+                priced = [replace(each, name=f"{swept['sweep']}: {each.name}") for each in priced]
+            choices += priced
             targets.append(swept["target"])
         else:
             folder = RunFolder.open(path)
             summary = summarise(folder)
             choices.append(price_run(summary, figures(folder, summary), stand))
+            targets.append({"metric": "accuracy", "value": summary["spec"]["target_accuracy"]})
     if not choices:
         raise RequestError(f"'{names[0]}' has no finished run yet, so there is nothing to pay for.")
-    target = targets[0] if len(names) == 1 and targets else None
-    return Costs(choices=tuple(choices), book=book, target=target)
+    one = all(target == targets[0] for target in targets)
+    if not one:  # what it costs to get to different places says nothing
+        choices = [replace(c, seconds={**c.seconds, "to_target": {}}) for c in choices]
+    return Costs(choices=tuple(choices), book=book, target=targets[0] if one else None)

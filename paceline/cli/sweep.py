@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,8 +166,6 @@ def _study(
     target: str | None,
 ) -> Study:
     """What the file or the ready-made study says, with flags on top."""
-    from dataclasses import replace
-
     if file and name:
         raise RequestError(f"give a study's file or --study {name}, not both.")
     told = read_study(file) if file else ready_study(name) if name else Study()

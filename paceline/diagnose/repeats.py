@@ -6,14 +6,15 @@ repeat, and what its steps vary by is in it already. With xᵢ the logarithm of 
 of its ratio to another cell's figure in the same block, n of them:
 
     value = median of (xᵢ + xⱼ)/2 over i ≤ j            (Hodges and Lehmann)
-    n < 6:  x̄ ± t_{n−1} · s/√n                          Student's
-    n ≥ 6:  the k-th smallest and largest (xᵢ + xⱼ)/2   Wilcoxon's signed ranks
+    n < 7:  x̄ ± t_{n−1} · s/√n                          Student's
+    n ≥ 7:  the k-th smallest and largest (xᵢ + xⱼ)/2   Wilcoxon's signed ranks
 
 with the largest k for which 2·P(W < k) ≤ 5 %. The second needs nothing but symmetry, which two
 cells that do the same have by the order of their blocks (`study/order.py`), and one spoilt repeat
-widens it little; but fewer than six repeats cannot give it. Student's is right for normal noise and
-wide for what is not. A bootstrap is neither: with three repeats its 95 % interval holds in about
-three of four cases (`tests/unit/diagnose/test_diagnose_repeats.py` shows all three).
+widens it little; but fewer than six repeats cannot give it, and six only one that is too wide.
+Student's is right for normal noise and wide for what is not. A bootstrap is neither: with three
+repeats its 95 % interval holds in about four of five cases
+(`tests/unit/diagnose/test_diagnose_repeats.py` shows all three).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from functools import cache
 from paceline.measure.spread import MISSED, Spread
 from paceline.measure.student import NORMAL, t95
 
-RANKED = 6  # repeats from which ranks give an interval
+RANKED = 7  # repeats from which ranks give an interval
 EXACT = 60  # repeats up to which the distribution of signed ranks is counted out
 POWER = 0.8416  # standard errors, beyond the interval, with which four of five are found
 MOST = 1000  # repeats nobody would make

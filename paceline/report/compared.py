@@ -105,7 +105,8 @@ def _results(
         "accuracy": row(lambda trial: trial.figures.get("accuracy"), subtract=True),
         "loss": row(lambda trial: trial.figures.get("loss"), subtract=True),
     }
-    found["within"] = _within(own[0], other[0]) if len(own) == len(other) == 1 else None
+    one_each = len(own) == len(other) == 1 and found["throughput"]["change"]
+    found["within"] = _within(own[0], other[0]) if one_each else None
     pair = paired(other, own, rates) if together else ([], [])
     found["repeats_needed"] = repeats_needed(*pair, NOTICED) if len(pair[0]) > 1 else None
     return found

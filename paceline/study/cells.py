@@ -105,7 +105,7 @@ def called(fields: Mapping[str, Any], shown: tuple[str, ...]) -> str:
 def _told(name: str, value: Any) -> str:
     words = name.replace("_", " ")
     match name, value:
-        case "strategy", _:
+        case (("strategy" | "transport"), _):
             return str(value)
         case (("workers" | "servers"), int()):
             return f"{value} {words[:-1] if value == 1 else words}"

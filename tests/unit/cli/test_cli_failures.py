@@ -17,7 +17,7 @@ from paceline.errors import DataError, RoleDied, RunFailed
     [
         (
             "rnu",
-            "unknown verb 'rnu': did you mean 'run'? Known: convert, demo, diagnose, doctor, ",
+            "unknown verb 'rnu': did you mean 'run'? Known: compare, convert, cost, demo, ",
         ),
         ("run --wrokers 2", "unknown flag '--wrokers': did you mean '--workers'?"),
         ("run --nope", "unknown flag '--nope'. See 'paceline run --help'."),
@@ -30,7 +30,7 @@ from paceline.errors import DataError, RoleDied, RunFailed
         ("launch -n two --servers 1 x.py", "--workers 'two': must be a whole number."),
         ("launch -n 2 nowhere.py --debug", "there is no script 'nowhere.py'."),
         ("run --spec nowhere.toml", "cannot read spec file 'nowhere.toml'"),
-        ("show nope", "there is no run in"),
+        ("show nope", "there is no run or sweep in"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_exit_code_2(

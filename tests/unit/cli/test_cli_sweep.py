@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from paceline.errors import Interrupted, RoleDied
-from paceline.store.sweeps import SweepFolder
+from paceline.store.sweeps import SweepFolder, Trial
+from paceline.sweeps import time_left
 
 STRONG = ("sweep", "--study", "strong", "--task", "lenet", "--strategy", "allreduce,ps-sync")
 
@@ -203,17 +204,6 @@ def test_sweeps_and_their_runs_are_compared(
     assert "compare two of the same kind" in mixed.err
 
 
-def test_one_run_of_each_does_not_tell_what_is_noise(
-    paceline: Callable[..., Any], api: Any
-) -> None:
-    paceline("run", "--strategy", "single")
-    paceline("run", "--strategy", "ps-sync", "--workers", "2")
-    told = paceline("compare", "single", "ps-sync")
-    assert told.code == 0
-    assert "one run of each does not tell" in told.out.replace("\n", " ")
-    assert "cannot be told" in told.out
-
-
 def test_what_a_sweep_costs(paceline: Callable[..., Any], api: Any, tmp_path: Path) -> None:
     paceline(*STRONG, "--repeats", "2")
     refused = paceline("cost", "last")
@@ -231,3 +221,12 @@ def test_what_a_sweep_costs(paceline: Callable[..., Any], api: Any, tmp_path: Pa
         paceline("cost", "last", "--machine", "mine", "--prices", str(book), "--json").out
     )
     assert own["choices"][0]["run"]["money"] == pytest.approx(0.034)
+
+
+def test_time_left_is_by_what_each_cell_took_before() -> None:
+    made = [
+        Trial(cell=cell, repeat=i, run="r", seconds=seconds)
+        for i, (cell, seconds) in enumerate([("slow", 10.0), ("slow", 12.0), ("fast", 2.0)])
+    ]
+    assert time_left([], ["slow"]) is None
+    assert time_left(made, ["slow", "fast", "new"]) == pytest.approx(11 + 2 + 8)

@@ -105,7 +105,7 @@ def test_a_bootstrap_of_three_repeats_says_far_too_often_that_there_is_a_differe
     rng = np.random.default_rng(1)
     wrong = 0
     for _ in range(300):
-        runs = rng.normal(0, 0.02, (3, 1)) + rng.normal(0, 0.05, (3, 50))
+        runs = rng.normal(0, 0.02, (3, 1)) + rng.normal(0, 0.02, (3, 50))
         chosen = rng.integers(0, 3, (400, 3))
         steps = rng.integers(0, 50, (400, 3, 50))
         means = np.median(runs[chosen[..., None], steps].mean(axis=2), axis=1)
@@ -114,11 +114,11 @@ def test_a_bootstrap_of_three_repeats_says_far_too_often_that_there_is_a_differe
     assert wrong / 300 > 0.15
 
 
-@pytest.mark.parametrize("repeats", [6, 8, 10])
+@pytest.mark.parametrize("repeats", [6, 7, 8, 10])
 def test_five_percent_is_found_with_as_many_repeats_as_it_says(repeats: int) -> None:
     """With the noise for which so many are needed, about four of five are found."""
     rng = np.random.default_rng(repeats)
-    freedom = {6: 2.5706, 8: 2.3646, 10: 2.2622}[repeats]
+    freedom = {6: 2.5706, 7: 2.4469, 8: 2.3646, 10: 2.2622}[repeats]
     spread = math.log(1.05) * math.sqrt(repeats) / (freedom + 0.8416)
     found = 0
     for _ in range(TIMES):

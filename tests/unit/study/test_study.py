@@ -123,7 +123,7 @@ def test_every_fault_of_every_cell_is_told_and_one_that_all_have_once() -> None:
     with pytest.raises(SpecError) as told:
         found.insist()
     assert told.value.faults == (
-        "--lr -1.0: must be more than 0.",
+        "--lr -1.0: must be more than 0.0.",
         "single, 2 workers: --workers 2: strategy 'single' has one worker; "
         "choose another strategy or --workers 1.",
     )
