@@ -49,8 +49,8 @@ class Task:
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
         """Add `weight` times the gradients of the batch's mean loss; return that loss.
 
-        Autograd finds them. A task that knows them in closed form may override this; if it can tell
-        where forward ends it says so, otherwise all of it counts as backward.
+        Autograd finds them. A task that knows them in closed form may override this, and set
+        `self.forwarded` to `time.monotonic()` where forward ends; else all of it is backward.
         """
         loss = self.loss(model, batch)
         self.forwarded = time.monotonic()
