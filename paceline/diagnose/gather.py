@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from paceline.diagnose.counters import Window
 from paceline.diagnose.evidence import EVALUATION, OTHER, Evidence, ServerPart, WorkerPart
 from paceline.diagnose.records import Records
-from paceline.diagnose.straggler import Straggler, find_straggler, latest
+from paceline.diagnose.straggler import Straggler, find_straggler, in_common
 from paceline.diagnose.usage import RoleUse, hosts_used, roles_used
 from paceline.measure.rates import durations, throughput, warm_window
 from paceline.store.spans import Spans
@@ -43,7 +42,7 @@ def gather(records: Records) -> Evidence:
     if window is None:
         return Evidence(**common)
     begin, end = window
-    inside = {role: steps[_within(steps, begin, end)] for role, steps in records.steps.items()}
+    inside = {role: _within(steps, begin, end) for role, steps in records.steps.items()}
     inside = {role: steps for role, steps in inside.items() if len(steps)}
     spent = {role: _spent(inside[role], records, role) for role in inside}
     hosts = {role["role"]: role.get("host") for role in crew}
@@ -81,8 +80,10 @@ def gather(records: Records) -> Evidence:
     )
 
 
-def _within(steps: Steps, begin: float, end: float) -> npt.NDArray[np.bool_]:
-    return np.asarray((steps["time"] > begin) & (steps["time"] <= end))
+def _within(steps: Steps, begin: float, end: float) -> Steps:
+    """In the order in which they ended, so that a part of them is one piece."""
+    first, last = np.searchsorted(steps["time"], (begin, end), side="right")
+    return steps[first:last]
 
 
 def _spent(steps: Steps, records: Records, role: str) -> Seconds:
@@ -135,15 +136,11 @@ def _mean_path(workers: Iterable[WorkerPart]) -> dict[str, float]:
 
 def _rounds_path(inside: Mapping[str, Steps], spent: Mapping[str, Seconds]) -> dict[str, float]:
     """Of each round that all took part in, what the worker did that arrived last."""
-    order = {role: latest(steps) for role, steps in inside.items()}
-    common = reduce(np.intersect1d, (numbers for numbers, _ in order.values()))
-    if not len(common):
+    rows = dict(zip(inside, in_common(list(inside.values())), strict=True))
+    if not all(len(mine) for mine in rows.values()):
         return _mean_path(
             WorkerPart(role=role, shares=_shares(seconds)) for role, seconds in spent.items()
         )
-    rows = {
-        role: where[np.searchsorted(numbers, common)] for role, (numbers, where) in order.items()
-    }
     arrivals = np.stack([inside[role]["arrival"][rows[role]] for role in inside])
     last = np.argmax(arrivals, axis=0)
     sums: dict[str, float] = {}

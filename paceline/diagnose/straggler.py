@@ -6,7 +6,7 @@ times at which the workers reached the exchange tell who was waited for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -31,7 +31,10 @@ def find_straggler(workers: Mapping[str, npt.NDArray[np.void]]) -> Straggler | N
     roles = list(workers)
     if len(roles) < 2:
         return None
-    arrivals = _arrivals(list(workers.values()))
+    rows = in_common(list(workers.values()))
+    arrivals = np.stack(
+        [steps["arrival"][mine] for steps, mine in zip(workers.values(), rows, strict=True)]
+    )
     rounds = arrivals.shape[1]
     if not rounds:
         return None
@@ -48,19 +51,18 @@ def find_straggler(workers: Mapping[str, npt.NDArray[np.void]]) -> Straggler | N
     return Straggler(role=roles[worst], share=float(share), late_seconds=late, rounds=rounds)
 
 
-def _arrivals(workers: list[npt.NDArray[np.void]]) -> npt.NDArray[np.float64]:
-    """One row a worker, one column a round that all of them took part in."""
-    taken = [latest(steps) for steps in workers]
-    common = reduce(np.intersect1d, (numbers for numbers, _ in taken))
-    return np.stack(
-        [
-            steps["arrival"][rows[np.searchsorted(numbers, common)]]
-            for steps, (numbers, rows) in zip(workers, taken, strict=True)
-        ]
-    )
+def in_common(workers: Sequence[npt.NDArray[np.void]]) -> list[npt.NDArray[np.intp]]:
+    """Of each worker its rows of the rounds that all took part in, in the order of rounds."""
+    taken = [_latest(steps) for steps in workers]
+    common = reduce(_both, (numbers for numbers, _ in taken))
+    return [rows[np.searchsorted(numbers, common)] for numbers, rows in taken]
 
 
-def latest(
+def _both(one: npt.NDArray[np.uint32], other: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    return np.intersect1d(one, other, assume_unique=True)
+
+
+def _latest(
     steps: npt.NDArray[np.void],
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
     """Numbers of the steps and the row of each; of one taken again after a restart, the later."""
