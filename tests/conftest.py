@@ -81,14 +81,6 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
     assert not left
 
 
-@pytest.fixture(autouse=True)
-def _no_stalls_by_chance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests load the machine, so that any role may stand still for seconds: that is told only to
-    those that are about it."""
-    if "stall" not in request.node.nodeid:
-        monkeypatch.setattr("paceline.launch.stalls.Stalls.due", lambda stalls, now: [])
-
-
 # Waiting.
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from paceline.diagnose.doctor.equality import compare
 from paceline.diagnose.doctor.facts import Equality
 from paceline.doctor.asked import Asked
-from paceline.doctor.nvml import NoNvml, clock, known, opened
+from paceline.measure.nvml import SM, NoNvml, Nvml, ask, opened
 
 if TYPE_CHECKING:
     import torch
@@ -117,16 +117,18 @@ def _clocks() -> Iterator[Clock]:
     """NVML counts GPUs otherwise than torch does: both know them by their uuid."""
     try:
         with opened() as nvml:
-            yield lambda uuid: clock(nvml, handle) if (handle := _handle(nvml, uuid)) else None
+            yield lambda uuid: _clock(nvml, uuid)
     except NoNvml:
         yield lambda _: None
 
 
-def _handle(nvml: object, uuid: str | None) -> object:
+def _clock(nvml: Nvml, uuid: str | None) -> float | None:
     if uuid is None:
         return None
     spelled = uuid if uuid.startswith("GPU-") else f"GPU-{uuid}"
-    return known(nvml.nvmlDeviceGetHandleByUUID, spelled)  # type: ignore[attr-defined]
+    handle = ask(nvml, "nvmlDeviceGetHandleByUUID", spelled)
+    told: float | None = ask(nvml, "nvmlDeviceGetClockInfo", handle, SM)
+    return told
 
 
 def _median(values: Sequence[float | None]) -> float | None:

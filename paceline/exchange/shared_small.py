@@ -35,6 +35,7 @@ from paceline.exchange.base import (
 from paceline.exchange.dealing import Dealing
 from paceline.exchange.layout import READY, ROLL, final_word
 from paceline.exchange.muster import Muster, Turnout
+from paceline.exchange.putting_back import put_back
 from paceline.exchange.replica import Replica
 from paceline.exchange.traffic import with_shards
 from paceline.server.rules import Layers, make_rule
@@ -184,6 +185,7 @@ class SharedSmall(Exchange):
         self._flat.copy_(kept["parameters"])
         self._rule.state.copy_(kept["state"])
         self._round = int(kept["round"])
+        put_back(self._board, len(self._post.crew))  # whoever dies from here on comes back to all
 
     def finish(self) -> None:
         with self._board.owning(ENDING):

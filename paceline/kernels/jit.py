@@ -42,3 +42,12 @@ def compiled(loop: Callable[..., Any]) -> Any:
 
 inlined = numba.njit(**_HOW)  # a part of others
 pasted = numba.njit(inline="always", **_HOW)  # a part of others before they are compiled
+
+
+def warm() -> None:
+    """Take the second before its first loop that numba takes in every process now."""
+    compiled(_nothing)()
+
+
+def _nothing() -> None:
+    pass

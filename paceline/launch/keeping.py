@@ -232,15 +232,10 @@ class Keeping:
         path = self._kept.path(checkpoint.number, role).resolve()
         return {"path": str(path), "bytes": part.bytes, "digest": part.digest, "step": part.step}
 
-    def putting_back(self, spec: RunSpec) -> bool:
-        """Whether the run was taken up, and workers may still put their parts back into memory
-        that they share.
-
-        They wait for all of them, and a part that is missing cannot be made up for; once one of
-        them has taken a step, none is.
-        """
-        begun = any(m.progress.step or m.reached("trained") for m in self._crew.workers())
-        return self._going_on is not None and spec.transport == "shm" and not begun
+    @property
+    def taken_up(self) -> bool:
+        """Whether the run goes on from a checkpoint."""
+        return self._going_on is not None
 
     def close(self) -> None:
         self._discard()

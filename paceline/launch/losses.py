@@ -60,7 +60,8 @@ class Losses:
         if self._not_missed(member):
             member.state = "done"
             return True
-        if member.kind == "worker" and self._keeping.putting_back(course.spec):
+        back = not self._keeping.taken_up or self._starter.put_back(course.spec)
+        if member.kind == "worker" and not back:
             return False
         answer = self._policy.on_loss(course.spec, member, self._crew)
         if self._resizing.does_without(member, answer):

@@ -24,6 +24,7 @@ import socket
 import subprocess
 import sys
 import traceback
+from functools import cache
 from typing import Any, NoReturn
 
 from paceline import env
@@ -36,6 +37,13 @@ PRELOAD = (
     "paceline.launch.server_role",
     "paceline.exchange.served",
     "paceline.exchange.local",
+)
+# Of roles that train sparse tables, on top of that: known once there is such a run.
+LOOPS = (
+    "paceline.exchange.with_tables",
+    "paceline.exchange.rows_served",
+    "paceline.exchange.rows_shared",
+    "paceline.server.rowstore",
 )
 MAX_MESSAGE = 1 << 18
 MAX_FDS = 200  # a server that takes over from many is handed the memory of all of them
@@ -144,6 +152,8 @@ def _serve(control: socket.socket, children: dict[int, str], own: tuple[Any, ...
         if not body:
             return False
         assignment = json.loads(body)
+        if assignment["loops"]:
+            _warm_loops()
         pid = os.fork()
         if pid == 0:
             _become(control, assignment, dict(zip(assignment["fds"], fds, strict=True)), own)
@@ -151,6 +161,17 @@ def _serve(control: socket.socket, children: dict[int, str], own: tuple[Any, ...
             os.close(fd)
         children[pid] = assignment["folder"]
         _say(control, kind="born", run=children[pid], role=assignment["role"], pid=pid)
+
+
+@cache
+def _warm_loops() -> None:
+    """Once, for all roles to come."""
+    from paceline.kernels.jit import warm
+
+    for name in LOOPS:
+        importlib.import_module(name)
+    warm()
+    gc.freeze()
 
 
 def _reap(control: socket.socket, children: dict[int, str]) -> None:

@@ -30,6 +30,8 @@ DOING = {
     slate.FOLLOW: "following its server",
     slate.ENDING: "done, and its process does not end",
     slate.IMPORT: "importing torch, before which no role can start",
+    slate.COMPILE: "having loops compiled",
+    slate.RESTORE: "reading its part of the checkpoint",
 }
 STUCK = "in one turn of its loop, hearing nobody,"  # of who turns, and does not
 HELD = {"stopped": "stopped (SIGSTOP)", "traced": "stopped by a debugger"}

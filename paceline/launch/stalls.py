@@ -11,8 +11,14 @@ Of roles that stand still, most wait for others. Follow whom each waits for:
                                         since worker-1 may yet turn out to stand still
     worker-1 ◄─► server-0               a circle: told of all in it
 
-Work may take long and be honest work. What took a role long the last times it did the same is no
-stall before it takes twice that: steps of twenty seconds are told of once, not at each step.
+Work may take long and be honest work:
+
+    still = seconds on the same spot − those in which its process ran, or had no core to run on
+
+is what counts, and of who waits also not the seconds in which the one it waits for ran. So who
+compiles or loads for ten seconds is not told of; who computes without an end is, later. What took a
+role long the last times it did the same is no stall before it takes twice that: steps of twenty
+seconds are told of once, not at each step.
 """
 
 from __future__ import annotations
@@ -21,16 +27,18 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from paceline.measure.process import Used
 from paceline.transport import slate
 
 OTHERS = "others"  # in `waits`: whoever has not arrived in the round
 SAME = 5  # how many of the last times count
-IMPORTS = 6  # times as long as others may take: a cold disk is no stall
+LONG = 6  # times as long: what takes long by nature, and whoever computes, may stay on one spot
 WAITED = 0.4  # seconds from which on a role that waits for another is told to
 UNSEEN = 1.0  # seconds without a look from which on nobody is blamed for them
 # Of these it is others who must do something; who does them rests, and is never told of itself.
 RESTS = (slate.READY, slate.TRAINED, slate.SNAPSHOT)
 TURNS = (slate.SERVE, slate.FOLLOW)  # who does these waits for others, as long as it beats
+NATURALLY = (slate.IMPORT, slate.BORN, slate.COMPILE, slate.RESTORE)  # a cold disk is no stall
 ARRIVED = (slate.WAIT, slate.PARKED)  # where all wait for each other, these are there
 
 
@@ -38,7 +46,8 @@ ARRIVED = (slate.WAIT, slate.PARKED)  # where all wait for each other, these are
 class Sign:
     """How one role stands at one look. `waits` are the roles it waits for, by its own word or by
     that of who knows. `state` is the kernel's word, if it is stopped, traced by a debugger, or
-    asleep in the kernel, and `held_for` since how many seconds it is stopped.
+    asleep in the kernel, and `held_for` since how many seconds it is stopped. `used` is what its
+    process has used so far, known of those that may stand still.
     """
 
     role: str
@@ -49,6 +58,7 @@ class Sign:
     waits: tuple[str, ...] = ()
     state: str = ""
     held_for: float = 0.0
+    used: Used | None = None
 
     @property
     def mark(self) -> tuple[object, ...]:
@@ -99,6 +109,16 @@ class _Told:
     waited: dict[str, None] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Work:
+    """What a role on one spot did there: from when on it was looked at, and what it had used."""
+
+    when: float
+    first: Used
+    last: Used
+    seconds: float = 0.0  # in which it ran, or could have
+
+
 class Stalls:
     """`after` so many seconds; 0 is never."""
 
@@ -107,6 +127,8 @@ class Stalls:
         self._signs: dict[str, Sign] = {}
         self._since: dict[str, float] = {}
         self._took: dict[tuple[str, int], deque[float]] = defaultdict(lambda: deque(maxlen=SAME))
+        self._work: dict[str, _Work] = {}
+        self._excused: dict[str, float] = {}  # seconds in which whom it waited for worked
         self._told: list[_Told] = []
         self._looked: float | None = None
 
@@ -114,9 +136,11 @@ class Stalls:
 
     def look(self, now: float, signs: Iterable[Sign]) -> list[Over]:
         """Take note of how all stand now; what is over of what was told."""
-        if self._looked is not None and now - self._looked > UNSEEN:  # we were stopped ourselves
+        seen = now - self._looked if self._looked is not None else 0.0
+        if seen > UNSEEN:  # we were stopped ourselves
             for role in self._since:
-                self._since[role] += now - self._looked
+                self._since[role] += seen
+            seen = 0.0
         self._looked = now
         found = {sign.role: sign for sign in signs}
         moved = {
@@ -127,14 +151,34 @@ class Stalls:
         for role, seconds in moved.items():
             if not self._signs[role].held:
                 self._took[role, self._signs[role].doing].append(seconds)
-        for role in found:
-            if role in moved or role not in self._signs:
-                self._since[role] = now
+            self._excuse(role)
         gone = self._signs.keys() - found.keys()
-        self._signs = found
-        for role in gone:
+        for role in (*moved, *gone):
             del self._since[role]
+            self._work.pop(role, None)
+            self._excused.pop(role, None)
+        for role, sign in found.items():
+            self._since.setdefault(role, now)
+            self._note(sign, now, seen)
+        self._signs = found
         return self._over(now, moved, gone)
+
+    def _note(self, sign: Sign, now: float, seen: float) -> None:
+        """Count what a role does on its spot. Several threads do not make a second longer."""
+        if sign.used is None:
+            return
+        work = self._work.setdefault(sign.role, _Work(now, sign.used, sign.used))
+        work.seconds += min(seen, sum(sign.used) - sum(work.last))
+        work.last = sign.used
+
+    def _excuse(self, role: str) -> None:
+        """It goes on after some work; who waited for it, waited for that."""
+        if (worked := self._worked(role)) > WAITED:
+            for other in self.waiting_for((role,)):
+                self._excused[other] = self._excused.get(other, 0.0) + worked
+
+    def _worked(self, role: str) -> float:
+        return self._work[role].seconds if role in self._work else 0.0
 
     def _over(self, now: float, moved: Mapping[str, float], gone: Iterable[str]) -> list[Over]:
         """Of those that are gone nothing is told here: their end is."""
@@ -153,8 +197,15 @@ class Stalls:
         return over
 
     def idle(self, role: str, now: float) -> float:
-        """For how long a role has stood still."""
+        """For how long a role has been on the same spot."""
         return now - self._since.get(role, now)
+
+    def cores(self, role: str, now: float) -> float | None:
+        """How many it has used there, if that was looked at."""
+        work = self._work.get(role)
+        if work is None or now <= work.when:
+            return None
+        return (work.last.cpu - work.first.cpu) / (now - work.when)
 
     # Deciding.
 
@@ -196,17 +247,25 @@ class Stalls:
         found = [s.role for s in waiting if any(wanted.intersection(e) for e in self._ends(s))]
         return tuple(sorted(found, key=in_order))
 
-    def _late(self, sign: Sign, now: float) -> bool:
+    def _late(self, sign: Sign, now: float, part: float = 1.0) -> bool:
+        """Whether it has stood still for long enough, or for a part of that."""
         if sign.doing in RESTS and not sign.held:
             return False
         if sign.held_for:  # it may have rested before that
-            return sign.held_for >= self._after
-        return self.idle(sign.role, now) >= self._patience(sign)
+            return sign.held_for >= part * self._after
+        still, patience = self._still(sign.role, now), self._patience(sign)
+        endless = max(LONG * self._after, patience)
+        return still >= part * patience or self.idle(sign.role, now) >= part * endless
+
+    def _still(self, role: str, now: float) -> float:
+        """For how long a role has been on one spot without work of its own, or of whom it waits
+        for."""
+        return self.idle(role, now) - self._worked(role) - self._excused.get(role, 0.0)
 
     def _patience(self, sign: Sign) -> float:
         """How long it may stand still: as told, or twice what it usually takes to do this."""
-        if sign.doing in (slate.IMPORT, slate.BORN) and not sign.held:
-            return IMPORTS * self._after
+        if sign.doing in NATURALLY and not sign.held:
+            return LONG * self._after
         took = sorted(self._took[sign.role, sign.doing])
         if sign.held or not took:
             return self._after
@@ -228,7 +287,7 @@ class Stalls:
             found.setdefault((sign.doing, sign.state), [])
         for sign in self._signs.values():
             same = found.get((sign.doing, sign.state))
-            nearly = self.idle(sign.role, now) >= self._patience(sign) / 2
+            nearly = self._late(sign, now, 0.5)
             if same is not None and nearly and not self._ahead(sign) and sign.role not in known:
                 same.append(sign)
         return [sorted(same, key=lambda sign: in_order(sign.role)) for same in found.values()]
@@ -245,7 +304,9 @@ class Stalls:
             waiting = self.waiting_for(roles)
             return Stall(roles=roles, sign=on[0], seconds=seconds, waiting=waiting, on=on)
         on = tuple(self._signs[role] for end in ends for role in end)
-        if seconds < 2 * self._patience(sign) or any(other.doing in RESTS for other in on):
+        waited = self._still(sign.role, now) - max(self._worked(other.role) for other in on)
+        soon = waited < 2 * self._patience(sign) and seconds < 2 * LONG * self._after
+        if soon or any(other.doing in RESTS for other in on):
             return None
         alike = [
             other.role

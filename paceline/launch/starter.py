@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.errors import RunFailed
-from paceline.exchange.layout import layout
+from paceline.exchange.layout import READY, layout
 from paceline.exchange.stripes import table_layout
 from paceline.launch.burying import Burying
 from paceline.launch.crew import Crew, Member
@@ -31,6 +31,7 @@ from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recu
 from paceline.server.striping import Size, share_of
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
+from paceline.tasks.catalog import FEATURED
 from paceline.transport import auth, memory
 from paceline.transport.control import Control, pair
 from paceline.transport.slate import Slate
@@ -72,6 +73,7 @@ class Starter:
         self._before: list[tuple[Sequence[Span], str]] = []
         self._lent: list[str] = []  # segments that workers are handed
         self._hands: tuple[int, ...] = ()  # the workers of the start
+        self._loops = False  # whether roles run loops over sparse tables, as far as is known
         self._places = 1  # of the start: theirs, and those of the spec that have left
         self.room = 1  # how many workers there may be at most
 
@@ -86,6 +88,7 @@ class Starter:
             self._segments.write("task", work.task)
             names.append("task")
         self._lent = names
+        self._loops = spec.task in FEATURED
         self._hands, self._crew.leader = crew, f"worker-{crew[0]}"
         self._places = max(spec.workers, crew[-1] + 1)
         self.room = room_for(self._places, len(self._cores))
@@ -122,6 +125,7 @@ class Starter:
 
         `source` is what a role goes on from, `kept` how the parameters were cut then.
         """
+        self._loops = bool(facts.tables)
         if not spec.kind.transports:
             return
         shards = cut(facts.parameters, spec.servers or spec.workers)
@@ -301,6 +305,14 @@ class Starter:
             checkpoint=checkpoint,
         )
 
+    def put_back(self, spec: RunSpec) -> bool:
+        """Of a run that was taken up: whether all parts are in the memory that workers share.
+
+        They wait for all of them, and a part that is missing cannot be made up for.
+        """
+        shared = bool(spec.kind.transports) and spec.transport == "shm"
+        return not shared or self._segments.board().words[READY] > len(self._hands)
+
     def _block(self, spec: RunSpec, facts: Facts) -> int:
         """Floats a frame: a layer-wise rule needs whole layers before it can apply anything."""
         return facts.parameters if spec.optimizer in LAYERWISE else BLOCK
@@ -335,6 +347,7 @@ class Starter:
             "nice": place.nice,
             "cwd": str(Path.cwd()),
             "path": sys.path,
+            "loops": self._loops,
         }
         try:
             self._nursery.fork(assignment | more, own | fds)

@@ -68,7 +68,6 @@ class Watch:
         self._often = min(LOOK, course.asked.stall_after / 4 or LOOK)
         self._next = 0.0
         self._asked: dict[str, _Asked] = {}  # by the first role of a stall
-        self._used: dict[str, tuple[float, float]] = {}  # CPU when a role was found idle, and when
         self._left = MOST
         self.awaited: Callable[[], list[str]] = list
 
@@ -123,18 +122,18 @@ class Watch:
             waits=self._waits(member, at),
             state=state,
             held_for=now - member.frozen_at if member.frozen_at is not None else 0.0,
+            used=self._processes.used(member.pid) if self._may_stand_still(member, now) else None,
         )
+
+    def _may_stand_still(self, member: Member, now: float) -> bool:
+        on_one_spot = self._stalls.idle(member.role, now) >= self._often
+        return on_one_spot or member.frozen_at is not None
 
     def _state(self, member: Member, now: float) -> str:
         """The kernel's word on a process that may stand still; whoever moved does not."""
         state = ""
-        idle = self._stalls.idle(member.role, now) >= self._often
-        if idle or member.frozen_at is not None:
+        if self._may_stand_still(member, now):
             state = self._processes.state(member.pid)
-            if member.role not in self._used:
-                self._used[member.role] = self._processes.cpu_seconds(member.pid) or 0.0, now
-        else:
-            self._used.pop(member.role, None)
         if state == "stopped" and member.frozen_at is None:
             member.frozen_at = now
             self._tell(member.role, "frozen", "its process was stopped")
@@ -199,7 +198,7 @@ class Watch:
         elif now - asked.when >= ANSWER or not asked.roles:
             self._stalls.told(stall, now)
             first = stall.roles[0]
-            sentence = stall_words.told(stall, self._rounds, self._use(first, now))
+            sentence = stall_words.told(stall, self._rounds, self._stalls.cores(first, now))
             at, kept = self._stacks(stall, asked, f"{first} {sentence}", now)
             self._tell(first, "stalled", "; ".join(filter(None, (sentence, at, kept))))
 
@@ -229,16 +228,6 @@ class Watch:
             kept.append(self._folder.write_stack(member.role, now, "\n\n".join(about)))
             self._left -= 1
         return at, f"see {' and '.join(kept)}" if kept else ""
-
-    def _use(self, role: str, now: float) -> float | None:
-        """How many cores a role has used since it was found idle."""
-        member, before = self._crew.get(role), self._used.get(role)
-        used = (
-            self._processes.cpu_seconds(member.pid) if member is not None and member.pid else None
-        )
-        if before is None or used is None or now <= before[1]:
-            return None
-        return (used - before[0]) / (now - before[1])
 
 
 def _place(written: str, stall: Stall) -> str:

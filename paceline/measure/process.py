@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import psutil
+
+from paceline.measure.meter import Meter
+from paceline.measure.proc import Spare
 
 # psutil tells start times by the wall clock, which may be set while a process lives;
 # the kernel does not hand out the same pid twice within so few seconds.
@@ -14,6 +19,14 @@ STATES = {
 }
 
 
+class Used(NamedTuple):
+    """Seconds so far in which threads of a process ran, and in which they could have, had there
+    been a core for them."""
+
+    cpu: float
+    delay: float = 0.0
+
+
 class Process:
     """A process by its pid. Making one raises ProcessLookupError if there is none."""
 
@@ -23,14 +36,6 @@ class Process:
             self.created = float(self._process.create_time())
         except psutil.Error as wrong:
             raise ProcessLookupError(pid) from wrong
-
-    def cpu_seconds(self) -> float | None:
-        """So far, or None once it is gone."""
-        try:
-            cpu = self._process.cpu_times()
-        except psutil.Error:
-            return None
-        return float(cpu.user + cpu.system)
 
     @property
     def state(self) -> str:
@@ -60,10 +65,13 @@ class Processes:
         known = self._process(pid)
         return known.state if known is not None else ""
 
-    def cpu_seconds(self, pid: int) -> float | None:
-        """What a process has used so far."""
-        known = self._process(pid)
-        return known.cpu_seconds() if known is not None else None
+    def used(self, pid: int) -> Used | None:
+        """None once it is gone. Nothing of it stays open: few are asked for, and seldom."""
+        try:
+            told = Meter(pid, Spare(0)).read()
+        except ProcessLookupError:
+            return None
+        return Used(told.cpu_seconds, told.delay_seconds or 0.0) if told is not None else None
 
     def _process(self, pid: int) -> Process | None:
         if pid not in self._known:

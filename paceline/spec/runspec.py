@@ -92,7 +92,7 @@ class RunSpec(BaseModel):
         ge=0,
         allow_inf_nan=False,
         description="seconds without progress after which a role is named, with what it waits "
-        "for and its stack; 0: never",
+        "for and its stack, six times as many if it computes; 0: never",
     )
     # Not strict: TOML and JSON have lists where Python has tuples.
     inject: tuple[str, ...] = Field(

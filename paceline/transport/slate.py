@@ -21,6 +21,7 @@ from paceline.transport import memory
 # What a role does: the lowest byte of word 0.
 BORN, BUILD, READY, MEET, DATA, COMPUTE, EXCHANGE, WAIT, PARKED, SCORE = range(10)
 COPY, WRITE, OWN, TRAINED, SNAPSHOT, SERVE, FOLLOW, ENDING, IMPORT = range(10, 19)
+COMPILE, RESTORE = range(19, 21)
 
 # Whom it waits for: the next byte; above it which one of them, or a process's id.
 NOBODY, WORKER, SERVER, STANDBY, PROCESS, OTHERS = (kind << 8 for kind in range(6))

@@ -27,7 +27,16 @@ from paceline.spec import RunSpec
 from paceline.store.steps import StepWriter
 from paceline.tasks.base import Task
 from paceline.transport.control import Control, Message
-from paceline.transport.slate import EXCHANGE, MEET, READY, TRAINED, WRITE, Slate
+from paceline.transport.slate import (
+    COMPILE,
+    EXCHANGE,
+    MEET,
+    READY,
+    RESTORE,
+    TRAINED,
+    WRITE,
+    Slate,
+)
 from paceline.types import Facts, record
 from paceline.worker.batches import Batches
 from paceline.worker.device import gpu_of, pick_device
@@ -67,7 +76,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, sl
     steps = _steps(spec, len(data.train))
     post = post_from(roster, spec, index, fds, replica, control, slate, life=life)
     exchange = make_exchange(spec, _with_loops(post, replica, steps), len(replica.tables))
-    position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"])
+    position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"], slate)
     keeper = Keeper(control, replica, exchange, spec.checkpoint_every, slate)
     if not life and index in post.crew:  # others wait for whoever comes later
         keeper.prepare(Among(post.crew.index(index), len(post.crew)))
@@ -168,16 +177,25 @@ def _with_loops(post: Post, replica: Replica, steps: int) -> Post:
     fused = torch.backends.cpu.get_cpu_capability() in FUSED
     if replica.device.type != "cpu" or not fused:
         return post
-    return replace(post, kernels=worthwhile(replica.size, steps))
+    before = post.slate.at(COMPILE)
+    kernels = worthwhile(replica.size, steps)
+    post.slate.back(before)
+    return replace(post, kernels=kernels)
 
 
 def _start(
-    exchange: Exchange, replica: Replica, spec: RunSpec, samples: int, kept: Message | None
+    exchange: Exchange,
+    replica: Replica,
+    spec: RunSpec,
+    samples: int,
+    kept: Message | None,
+    slate: Slate,
 ) -> Position:
     """Meet the others: where this worker goes on. Without a checkpoint not at 0 in a later life."""
     exchange.start(replica)
     give_back()
     if kept:
+        slate.at(RESTORE)
         return restore(kept, replica, exchange)
     epoch = exchange.round // rounds(samples, spec.step_samples * spec.workers)
     return Position(round=exchange.round, taken=exchange.taken, epoch=epoch)

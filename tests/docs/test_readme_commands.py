@@ -1,7 +1,8 @@
 """The README tells the truth: its commands and its Python are taken from its text and run.
 
 Blocks of Python and TOML name their file in the first line and are put into one folder, as a
-reader would. Shell commands then run there, in the README's order, against the installed package.
+reader would. The shell commands of a block run there, one after the other, against the installed
+package.
 """
 
 from __future__ import annotations
@@ -78,16 +79,30 @@ def files() -> dict[str, str]:
     return found
 
 
-def shell() -> list[str]:
-    """Every line of every shell block, and after them the Python files that no line mentions."""
-    lines = [line for body in blocks("sh") for line in body.splitlines() if line.strip()]
+def shell() -> list[list[str]]:
+    """The lines of every shell block, and after them the Python files that no line mentions.
+
+    A block that begins with a look at the last run goes on from the one before. Of a block in which
+    all lines are runs, each line stands for itself.
+    """
+    found: list[list[str]] = []
+    for body in blocks("sh"):
+        lines = [line for line in body.splitlines() if line.strip()]
+        if lines[0].startswith("paceline show last"):
+            found[-1] += lines
+        elif all(line.startswith("paceline run ") for line in lines):
+            found += [[line] for line in lines]
+        else:
+            found.append(lines)
     scripts = [name for name in files() if name.endswith(".py")]
-    return lines + [f"python {name}" for name in scripts if not any(name in line for line in lines)]
+    said = [line for lines in found for line in lines]
+    return found + [[f"python {name}"] for name in scripts if not any(name in s for s in said)]
 
 
-COMMANDS = shell()
+COMMANDS = [line for lines in shell() for line in lines]
 MAKE = [line.split()[1] for line in COMMANDS if line.startswith("make ")]
-RUN = [line for line in COMMANDS if line.split()[0] in ("paceline", "python")]
+TYPED = [[s for s in lines if s.split()[0] in ("paceline", "python")] for lines in shell()]
+RUN = [line for lines in TYPED for line in lines]
 SETTING_UP = {". .venv/bin/activate"}
 
 
@@ -122,12 +137,13 @@ def test_every_command_is_one_that_is_checked_here() -> None:
 
 
 @pytest.mark.parallel
-@pytest.mark.timeout(240, method="signal")
-def test_commands_work(tmp_path: Path) -> None:
+@pytest.mark.timeout(180, method="signal")
+@pytest.mark.parametrize("lines", [lines for lines in TYPED if lines], ids=lambda lines: lines[0])
+def test_commands_work(lines: list[str], tmp_path: Path) -> None:
     """One after the other, since some look at what those before them have done."""
     for name, body in files().items():
         (tmp_path / name).write_text(body)
-    for command in RUN:
+    for command in lines:
         done = typed(command, tmp_path)
         assert done.code == 0, f"{command}: {done.printed}"
         assert done.printed.strip(), command

@@ -16,6 +16,7 @@ from paceline.store.steps import HEADER, ROW
 
 FAULTY = Path(__file__).with_name("faulty_tasks.py")
 ENDS_WITHIN = 5.0  # seconds from the harm to the end
+BESIDE_OTHERS = 3 * ENDS_WITHIN  # where tests share the cores
 
 CREWS: dict[str, dict[str, Any]] = {
     "single": {"strategy": "single"},

@@ -157,6 +157,15 @@ class RandomLarge(Random):
         )
 
 
+class Hurried(Random):
+    """The same, at once."""
+
+    seconds = 0.0
+
+
+HurriedLarge = RandomLarge
+
+
 class Digests(Patient):
     """At the end every worker's log has a digest of its parameters."""
 
@@ -166,6 +175,25 @@ class Digests(Patient):
         flat = nn.utils.parameters_to_vector(model.parameters())
         sys.stderr.write(f"digest {hashlib.sha256(flat.numpy().tobytes()).hexdigest()}\n")
         return {}
+
+
+class DiesGoingOn(Counting):
+    """Where the run's folder has a file `dies`, worker-1 is killed in its first step, before any
+    worker can have told of one."""
+
+    began = False
+
+    def loss(self, model: nn.Module, batch: Any) -> Tensor:
+        mark = Path("/proc/self/fd/2").readlink().parents[1] / "dies"
+        if not self.began and mark.exists():
+            if paceline_role() == "worker-1":
+                mark.unlink()
+                os.kill(os.getpid(), signal.SIGKILL)
+            while mark.exists():
+                time.sleep(0.01)
+            time.sleep(0.3)
+        self.began = True
+        return super().loss(model, batch)
 
 
 class DiesScoring(Patient):
@@ -185,6 +213,15 @@ class SleepsInForward(Plain):
     def at_step_20(self, role: str) -> None:
         if role == "worker-1":
             time.sleep(1.2)
+
+
+class SpinsInForward(Plain):
+    """One worker's twentieth step takes its time, and computes."""
+
+    def at_step_20(self, role: str) -> None:
+        until = time.monotonic() + 2.4
+        while role == "worker-1" and time.monotonic() < until:
+            pass
 
 
 class Slow:

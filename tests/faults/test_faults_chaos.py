@@ -31,9 +31,9 @@ def test_every_crew_and_every_kind_of_fault_comes_up() -> None:
 
 @pytest.mark.parallel
 @pytest.mark.timeout(60, method="signal")
-def test_two_runs() -> None:
+def test_a_run() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tools.chaos", "--runs", "2", "--seed", "15"],
+        [sys.executable, "-m", "tools.chaos", "--runs", "1", "--seed", "15"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.timeout(90)
 
 MANY = settings(
     deadline=None,
-    max_examples=60,
+    max_examples=30,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 setups = st.builds(

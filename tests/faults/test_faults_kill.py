@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from faults_tools import (
     ALL,
+    BESIDE_OTHERS,
     CREWS,
     ENDS_WITHIN,
     RELATIVES,
@@ -28,7 +29,7 @@ import paceline
 from paceline.errors import RoleDied, RunFailed
 from paceline.store.listing import list_runs
 
-pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 LONG = (
     *("run", "--task", task("Patient"), "--epochs", "100000", "--evaluate", "end"),
@@ -46,6 +47,8 @@ VICTIMS = [
 ]
 
 
+@pytest.mark.alone
+@pytest.mark.matrix(10)
 @pytest.mark.parametrize(("crew", "role"), VICTIMS)
 def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Path) -> None:
     with harm(runs, kill(role), role) as watch, pytest.raises(RoleDied) as died:
@@ -85,7 +88,7 @@ def test_the_command_ends_and_names_the_role(cli: Any) -> None:
     for command, role in commands:
         pids = command.in_the_middle(role)
         os.kill(pids[role], signal.SIGKILL)
-        assert command.wait(ENDS_WITHIN) == 1
+        assert command.wait(BESIDE_OTHERS) == 1
         assert not alive([*pids.values()])
         told = command.stderr.splitlines()[-1]
         assert re.match(rf"paceline: {role} .*was killed by signal 9 \(SIGKILL", told)
@@ -101,7 +104,7 @@ def test_a_killed_launcher_takes_everything_along(cli: Any, eventually: Callable
         nursery = parent(pids[0])
         os.kill(command.pid, signal.SIGKILL)
         command.process.wait()
-        eventually(lambda: not alive([*pids, nursery]), ENDS_WITHIN, "all gone")  # noqa: B023
+        eventually(lambda: not alive([*pids, nursery]), BESIDE_OTHERS, "all gone")  # noqa: B023
         assert [entry.state for entry in list_runs(command.folder.parent)] == ["lost"]
 
 
@@ -112,7 +115,7 @@ def test_a_launcher_killed_while_it_starts(cli: Any, eventually: Callable[..., A
     assert children
     os.kill(command.pid, signal.SIGKILL)
     command.process.wait()
-    eventually(lambda: not alive([int(child) for child in children]), ENDS_WITHIN, "all gone")
+    eventually(lambda: not alive([int(child) for child in children]), BESIDE_OTHERS, "all gone")
 
 
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
@@ -128,8 +131,8 @@ def test_a_killed_nursery_ends_the_run_and_not_the_next(
         pytest.raises(RunFailed, match="the process that starts roles is gone"),
     ):
         paceline.fit(task("Patient"), **LASTING, out=runs, **CREWS[crew])
-    assert watch.ended_within < ENDS_WITHIN
-    eventually(lambda: not alive([*watch.pids.values()]), ENDS_WITHIN, "all gone")
+    assert watch.ended_within < BESIDE_OTHERS
+    eventually(lambda: not alive([*watch.pids.values()]), BESIDE_OTHERS, "all gone")
     assert [entry.state for entry in list_runs(runs)] == ["failed"]
     assert paceline.fit(task("Patient"), steps=3, out=runs, **CREWS[crew]).status == "done"
 
@@ -142,7 +145,7 @@ def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -
 
     with harm(runs, stop_one_kill_one) as watch, pytest.raises(RoleDied) as died:
         paceline.fit(task("Patient"), **LASTING, out=runs, **CREWS[crew])
-    assert watch.ended_within < ENDS_WITHIN
+    assert watch.ended_within < BESIDE_OTHERS
     assert str(died.value).startswith("worker-0 ")
 
 
@@ -161,6 +164,6 @@ def test_an_interrupt_while_a_failed_run_ends_changes_nothing(cli: Any) -> None:
     os.kill(pids["worker-0"], signal.SIGKILL)
     time.sleep(0.6)  # its echo is over, its grace is not
     os.kill(command.pid, signal.SIGINT)
-    assert command.wait(ENDS_WITHIN) == 1
+    assert command.wait(BESIDE_OTHERS) == 1
     assert "worker-0" in command.stderr.splitlines()[-1]
     assert [entry.state for entry in list_runs(cli.cwd / "runs")] == ["failed"]

@@ -7,7 +7,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,10 @@ from paceline.store.folder import RunFolder
 pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 EPOCHS, BATCH = 12, 10
-EXACT = ("ps-async-shm", "ps-async-tcp", "ssp-shm", "ssp-tcp")
 
 
 def asked(crew: str, **more: Any) -> dict[str, Any]:
     fields = {"task": task("Counting"), "epochs": EPOCHS, "lr": float(BATCH), "batch": BATCH}
-    fields["stall_after"] = 0.0  # many start at once here, and what they tell is compared
     fields |= {"evaluate": "never", "threads": 1, "checkpoint_every": 0.1}
     return fields | ALL[crew] | more
 
@@ -51,22 +48,18 @@ def killed(command: Any, eventually: Callable[..., Any]) -> Path:
     return folder
 
 
-@pytest.mark.timeout(120, method="signal")
+@pytest.mark.matrix(2)
+@pytest.mark.parametrize("name", ["wide", "ps-async-shm", "ssp-shm", "ps-async-tcp", "ssp-tcp"])
 def test_killed_and_resumed_every_sample_counts_once_an_epoch(
-    cli: Any, eventually: Callable[..., Any]
+    name: str, cli: Any, eventually: Callable[..., Any]
 ) -> None:
-    """Those with a large model too, whose pushes are long: some shards have one, others do not."""
-    runs = {name: asked(name) for name in EXACT}
-    runs["wide"] = asked("ps-async-shm", task=task("Wide"), epochs=4)
-    commands = [cli.start("run", *words(runs[name]), "--quiet", out=name) for name in runs]
-    with ThreadPoolExecutor(len(runs)) as pool:  # each at a moment of its own
-        folders = dict(zip(runs, pool.map(lambda c: killed(c, eventually), commands), strict=True))
-    for name, folder in folders.items():
-        run = paceline.resume(folder)
-        assert run.status == "done"
-        assert [e["kind"] for e in run.summary["events"]] == ["resumed"], name
-        seen = counts(run)[:: 4000 if name == "wide" else 1]
-        assert seen.eq(runs[name]["epochs"]).all(), name
+    """That with a large model too, whose pushes are long: some shards have one, others do not."""
+    wide = name == "wide"
+    fields = asked("ps-async-shm", task=task("Wide"), epochs=4) if wide else asked(name)
+    run = paceline.resume(killed(cli.start("run", *words(fields), "--quiet"), eventually))
+    assert run.status == "done"
+    assert [e["kind"] for e in run.summary["events"]] == ["resumed"]
+    assert counts(run)[:: 4000 if wide else 1].eq(fields["epochs"]).all()
 
 
 def recorded(run: paceline.Run) -> int:
@@ -102,6 +95,21 @@ def test_ctrl_c_then_a_killed_worker_and_more_epochs(
         assert counts(resumed).mean() > EPOCHS - 1
     else:
         assert counts(resumed).eq(EPOCHS + 1).all()
+
+
+@pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-shm"])
+def test_a_worker_that_is_killed_in_its_first_step_comes_back(crew: str, runs: Path) -> None:
+    """All parts are where they were by then, though no worker has told of a step yet."""
+    dies = asked(crew, task=task("DiesGoingOn"), checkpoint_every=1000.0)
+    with harm(runs, lambda pids: os.kill(os.getpid(), signal.SIGINT)):
+        run = paceline.fit(out=runs, **dies)
+    (run.dir / "dies").touch()
+    resumed = paceline.resume(run)
+    assert resumed.status == "done"
+    told = [(e["role"], e["kind"]) for e in resumed.summary["events"]]
+    assert told[-2:] == [("worker-1", "died"), ("worker-1", "back")]
+    if crew == "ps-async-shm":
+        assert counts(resumed).eq(EPOCHS).all()
 
 
 @pytest.mark.parametrize("crew", ["backup-shm", "backup-tcp"])

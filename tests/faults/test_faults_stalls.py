@@ -112,6 +112,15 @@ def test_whoever_sleeps_in_forward_is_named_and_not_who_waits_for_it(runs: Path)
     assert "in train" in kept
 
 
+def test_whoever_computes_is_named_later_and_said_to(runs: Path) -> None:
+    run = train(runs, "ps-sync-tcp", "SpinsInForward", stall_after=0.3)
+    ((role, what),) = stalls(run)
+    assert role == "worker-1"
+    assert what.startswith("has been computing (forward or backward) for ")
+    assert float(what.split(" for ")[1].split()[0]) >= 6 * 0.3
+    assert " % of a core; worker-0" in what
+
+
 def test_a_batch_that_does_not_come_is_named_where_it_is_made(runs: Path) -> None:
     run = train(runs, "allreduce", "HangsInData")
     ((role, what),) = stalls(run)

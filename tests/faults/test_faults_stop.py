@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from faults_tools import ALL, CREWS, ENDS_WITHIN, flags, harm, task
+from faults_tools import ALL, BESIDE_OTHERS, CREWS, ENDS_WITHIN, flags, harm, task
 
 import paceline
 from paceline.errors import Interrupted
 from paceline.store.folder import RunFolder
 from paceline.store.listing import list_runs
 
-pytestmark = [pytest.mark.parallel, pytest.mark.alone, pytest.mark.timeout(60, method="signal")]
+pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 
 LONG = ("run", "--task", task("Patient"), "--epochs", "100000")
 
@@ -28,6 +28,8 @@ def to_this_process(number: int) -> Callable[[dict[str, int]], None]:
     return lambda pids: os.kill(os.getpid(), number)
 
 
+@pytest.mark.alone
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize(
     ("crew", "evaluator"),
     [*((crew, False) for crew in ALL), *((crew, True) for crew in ("single", "ps-async-tcp"))],
@@ -65,7 +67,7 @@ def test_the_command_says_that_it_was_interrupted(cli: Any) -> None:
     command = cli.start(*LONG, *flags(CREWS["ps-async-tcp"]), "--json")
     command.in_the_middle()
     os.kill(command.pid, signal.SIGINT)
-    assert command.wait(ENDS_WITHIN) == 130
+    assert command.wait(BESIDE_OTHERS) == 130
     assert "Traceback" not in command.stderr
     assert cli.shown()["status"] == "stopped"
     assert [run["state"] for run in cli.listed()] == ["stopped"]
@@ -84,7 +86,7 @@ def test_ctrl_c_at_any_moment(cli: Any) -> None:
     for moment, command in zip(moments, commands, strict=True):
         if "Exception ignored" in command.stderr:  # while importing, Python itself may drop one
             os.kill(command.pid, signal.SIGINT)
-        code = command.wait(3 * ENDS_WITHIN)  # they share the cores
+        code = command.wait(BESIDE_OTHERS)
         # Before our first line runs it dies of the signal, as every Python program does; and with
         # code 1 where Python is not even up.
         early = code == -signal.SIGINT or (code == 1 and "Fatal Python error" in command.stderr)
@@ -97,7 +99,7 @@ def test_ctrl_c_as_soon_as_there_is_a_folder(cli: Any) -> None:
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
     command.folder  # noqa: B018 - waits for it
     os.kill(command.pid, signal.SIGINT)
-    assert command.wait(ENDS_WITHIN) == 130
+    assert command.wait(BESIDE_OTHERS) == 130
     assert cli.shown()["status"] == "stopped"
 
 
@@ -130,7 +132,7 @@ def test_a_second_ctrl_c_insists(runs: Path) -> None:
         pytest.raises(Interrupted, match="second interrupt"),
     ):
         paceline.fit(task("Patient"), epochs=100000, out=runs, **CREWS["ps-sync-tcp"])
-    assert watch.ended_within < ENDS_WITHIN
+    assert watch.ended_within < BESIDE_OTHERS
     assert [entry.state for entry in list_runs(runs)] == ["stopped"]
 
 
@@ -138,7 +140,7 @@ def test_impatience_breaks_nothing(cli: Any) -> None:
     """Interrupts in a row, the last of them while it is already ending."""
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
     command.in_the_middle()
-    deadline = time.monotonic() + ENDS_WITHIN
+    deadline = time.monotonic() + BESIDE_OTHERS
     while command.process.poll() is None and time.monotonic() < deadline:
         os.kill(command.pid, signal.SIGINT)
         time.sleep(0.1)

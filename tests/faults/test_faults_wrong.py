@@ -238,7 +238,7 @@ def test_a_folder_that_cannot_be_written(locked: Path) -> None:
 
 
 @pytest.mark.matrix(5)
-@pytest.mark.parametrize("tiny_disk", ["4k", "12k", "32k", "48k", "256k"], indirect=True)
+@pytest.mark.parametrize("tiny_disk", ["4k", "12k", "32k", "48k", "128k"], indirect=True)
 @pytest.mark.parametrize("crew", ["single", "ps-sync-shm", "ps-async-tcp"])
 def test_a_full_disk(tiny_disk: Path, crew: str) -> None:
     with pytest.raises(PacelineError) as wrong:

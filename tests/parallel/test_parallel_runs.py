@@ -198,8 +198,7 @@ def test_the_live_file_lists_every_role_while_it_runs(
     pids = command.in_the_middle(*expected)
     assert pids.keys() == expected
     assert len(set(pids.values())) == 5
-    live = command.live()
-    assert live["state"] == "running"
+    live = eventually(lambda: (now := command.live())["state"] == "running" and now, 5, "running")
     assert live["launcher"]["pid"] == command.pid
     for role in live["roles"]:
         assert role["host"]

@@ -16,7 +16,7 @@ ALONE = Stall(roles=("worker-1",), sign=COMPUTES, seconds=5.04)
 
 
 def test_everything_that_stands_on_a_slate_has_words() -> None:
-    assert sorted(DOING) == list(range(slate.IMPORT + 1))
+    assert sorted(DOING) == list(range(slate.RESTORE + 1))
 
 
 def test_one_that_is_stopped() -> None:

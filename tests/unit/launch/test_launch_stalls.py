@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.launch.stalls import OTHERS, Over, Sign, Stall, Stalls
+from paceline.measure.process import Used
 from paceline.transport import slate
 from paceline.transport.slate import COMPUTE, DATA, PARKED, READY, SERVE, TRAINED, WAIT
 
@@ -22,6 +24,7 @@ class Play:
         self.stalls, self.now, self.beats = Stalls(after), 0.0, 0
         self.told: list[tuple[float, Stall]] = []
         self.over: list[tuple[float, Over]] = []
+        self.used: dict[str, Used] = {}
 
     def show(self, seconds: float, *signs: Sign) -> list[Stall]:
         """These, for so long; what is told of them. Servers turn meanwhile."""
@@ -30,11 +33,19 @@ class Play:
             self.now += LOOK
             self.beats += 1
             shown = [self._turned(sign) if sign.doing == SERVE else sign for sign in signs]
+            shown = [replace(sign, used=self._uses(sign)) for sign in shown]
             self.over += [(self.now, over) for over in self.stalls.look(self.now, shown)]
             for stall in self.stalls.due(self.now):
                 self.told.append((self.now, stall))
                 self.stalls.told(stall, self.now)
         return [stall for _, stall in self.told[before:]]
+
+    def _uses(self, sign: Sign) -> Used:
+        """A sign has what its role uses in a second."""
+        cpu, delay = self.used.get(sign.role, Used(0.0))
+        more = sign.used or Used(0.0)
+        self.used[sign.role] = Used(cpu + LOOK * more.cpu, delay + LOOK * more.delay)
+        return self.used[sign.role]
 
     def _turned(self, sign: Sign) -> Sign:
         if sign.held:
@@ -206,6 +217,44 @@ def test_one_long_step_excuses_no_other() -> None:
     for step in range(2, 8):
         play.show(0.4, worker(0, COMPUTE, step))
     only(play.show(6.0, worker(0, COMPUTE, 9)))
+
+
+BUSY = [Used(1.0), Used(0.1, 0.9), Used(2.0, 5.0)]
+
+
+@pytest.mark.parametrize("used", BUSY)
+def test_who_computes_is_told_of_late(used: Used) -> None:
+    """Also if others have its core, or it has several."""
+    play, busy = Play(), replace(worker(0), used=used)
+    waits = worker(1, WAIT, 7, "worker-0"), worker(2, WAIT, 7, "server-0"), server("worker-0")
+    assert play.show(28.0, busy, *waits) == []
+    stall = only(play.show(80.0, busy, *waits))
+    assert (stall.roles, stall.waiting) == (("worker-0",), ("worker-1", "worker-2", "server-0"))
+    assert stall.seconds == pytest.approx(30.0, abs=0.3)
+    cores = play.stalls.cores("worker-0", play.now)
+    assert cores == pytest.approx(used.cpu)
+
+
+@pytest.mark.parametrize("used", BUSY)
+def test_from_when_it_does_nothing_its_seconds_count(used: Used) -> None:
+    play = Play()
+    assert play.show(12.0, replace(worker(0), used=used)) == []
+    assert play.show(4.6, worker(0)) == []
+    assert only(play.show(1.0, worker(0))).seconds == pytest.approx(17.0, abs=0.5)
+
+
+def test_who_waited_for_work_is_not_told_of_when_it_is_done() -> None:
+    play, waits = Play(), worker(0, WAIT, 7, "worker-1")
+    for doing in (DATA, COMPUTE, slate.EXCHANGE):
+        assert play.show(6.0, waits, replace(worker(1, doing), used=Used(1.0))) == []
+    assert play.show(9.0, waits, worker(1, DATA)) == []
+    assert only(play.show(2.0, waits, worker(1, DATA))).roles == ("worker-0",)
+
+
+def test_what_takes_long_by_nature_may() -> None:
+    for doing in (slate.COMPILE, slate.RESTORE):
+        assert Play().show(29.0, worker(0, doing)) == []
+        only(Play().show(31.0, worker(0, doing)))
 
 
 def test_a_stop_is_told_of_each_time() -> None:

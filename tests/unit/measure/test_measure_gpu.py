@@ -2,36 +2,49 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
-from types import SimpleNamespace
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
 
 from paceline.measure.clock import Clock
-from paceline.measure.gpu import FakeNvml, Gpus, open_gpus, read
+from paceline.measure.gpu import Gpus, open_gpus, read
+from paceline.measure.nvml_fake import FakeGpu, FakeNvml
 from paceline.measure.resources import Sampler
 from paceline.types import Gpu
 
-A_GPU: dict[str, Any] = {
-    "nvmlDeviceGetUUID": "GPU-1",
-    "nvmlDeviceGetName": b"a GPU",
-    "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=85, memory=20),
-    "nvmlDeviceGetMemoryInfo": SimpleNamespace(used=3, total=16),
-    "nvmlDeviceGetClockInfo": {1: 1110, 2: 850},
-    "nvmlDeviceGetMaxClockInfo": {1: 1380, 2: 877},
-    "nvmlDeviceGetPowerUsage": 151_500,
-    "nvmlDeviceGetEnforcedPowerLimit": 300_000,
-    "nvmlDeviceGetTemperature": 61,
-    "nvmlDeviceGetCurrentClocksThrottleReasons": 0x0004 | 0x0001,
-}
+A_GPU = FakeGpu(
+    name="a GPU",
+    memory=16,
+    used=3,
+    busy=85,
+    clock=1110,
+    clock_most=1380,
+    memory_clock=850,
+    memory_clock_most=877,
+    power=151_500,
+    power_limit=300_000,
+    temperature=61,
+    held_back=0x0004 | 0x0001,
+)
+REASONS = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+QUESTIONS = [
+    *("UUID", "Name", "UtilizationRates", "MemoryInfo", "ClockInfo", "MaxClockInfo", "PowerUsage"),
+    *("EnforcedPowerLimit", "Temperature"),
+]
+
+
+def told(*failing: str) -> Gpu:
+    return read(FakeNvml([A_GPU], failing=failing), 0, 0)
 
 
 def test_all_that_it_tells() -> None:
-    assert read(FakeNvml(A_GPU), 0, A_GPU) == Gpu(
+    assert told() == Gpu(
         index=0,
-        uuid="GPU-1",
+        uuid="GPU-0",
         name="a GPU",
         utilisation=85.0,
         memory_used=3,
@@ -47,33 +60,34 @@ def test_all_that_it_tells() -> None:
     )
 
 
-@pytest.mark.parametrize("question", A_GPU)
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_may_fail_alone(question: str) -> None:
-    gpu = {name: answer for name, answer in A_GPU.items() if name != question}
-    whole, found = read(FakeNvml(A_GPU), 1, A_GPU), read(FakeNvml(gpu), 1, gpu)
-    assert found != whole
-    assert found.index == 1
+    assert told(f"nvmlDeviceGet{question}") != told()
+
+
+def test_why_it_is_slow_had_another_name_before() -> None:
+    assert told(REASONS[0]) == told()
+    assert told(*REASONS).slowed == ()
 
 
 def test_one_that_answers_nothing_is_still_there() -> None:
-    assert read(FakeNvml({}), 3, {}) == Gpu(index=3)
-    assert read(object(), 3, {}) == Gpu(index=3)  # bindings that lack everything
+    assert read(object(), 3, 3) == Gpu(index=3)  # bindings that lack everything
 
 
 def test_they_are_read_beside_whoever_samples(eventually: Callable[..., None]) -> None:
-    gpus = Gpus(lambda: FakeNvml(A_GPU, {}), every=0.01)
+    gpus = Gpus(lambda: nullcontext(FakeNvml([A_GPU, FakeGpu(busy=5)])), every=0.01)
     sampler = Sampler(Clock(0.0), gpus)
     eventually(lambda: len(sampler.host().gpus) == 2, 5)
-    assert [gpu.utilisation for gpu in sampler.host().gpus] == [85.0, None]
+    assert [gpu.utilisation for gpu in sampler.host().gpus] == [85.0, 5.0]
     sampler.close()
 
 
 def test_nobody_waits_for_a_driver_that_does_not_answer() -> None:
     answers = threading.Event()
 
-    def stuck() -> Any:
+    def stuck() -> AbstractContextManager[Any]:
         answers.wait(20)
-        return FakeNvml()
+        return nullcontext(FakeNvml([]))
 
     gpus = Gpus(stuck)
     assert gpus.now() == ()
@@ -81,8 +95,12 @@ def test_nobody_waits_for_a_driver_that_does_not_answer() -> None:
     answers.set()
 
 
-def test_no_driver_no_gpus(eventually: Callable[..., None]) -> None:
-    gpus = Gpus(FakeNvml)
+def test_no_driver_no_gpus(
+    eventually: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml = FakeNvml([A_GPU], failing={"nvmlInit"})
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)  # type: ignore[arg-type]
+    gpus = Gpus()
     eventually(lambda: not gpus._thread.is_alive(), 5)
     assert gpus.now() == ()
 

@@ -22,14 +22,15 @@ def test_a_process_is_stopped_until_it_goes_on() -> None:
         assert processes.state(process.pid) == ""
         process.kill()
     assert processes.state(process.pid) == ""
-    assert processes.cpu_seconds(process.pid) is None
+    assert processes.used(process.pid) is None
 
 
 def test_what_a_process_has_used_only_grows() -> None:
     processes = Processes()
-    before = processes.cpu_seconds(os.getpid())
+    before = processes.used(os.getpid())
     sum(range(3_000_000))
-    after = processes.cpu_seconds(os.getpid())
+    after = processes.used(os.getpid())
     assert before is not None
     assert after is not None
-    assert after > before
+    assert after.cpu > before.cpu
+    assert after.delay >= before.delay

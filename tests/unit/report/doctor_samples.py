@@ -23,8 +23,8 @@ from paceline.diagnose.doctor.facts import (
     Versions,
 )
 from paceline.diagnose.doctor.threads import judge
-from paceline.doctor.nvml import gpus
-from paceline.doctor.nvml_fake import FakeGpu, FakeNvml
+from paceline.doctor.gpus import gpus
+from paceline.measure.nvml_fake import FakeGpu, FakeNvml
 from paceline.measure.spread import Spread
 
 

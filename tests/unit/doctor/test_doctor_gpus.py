@@ -8,9 +8,9 @@ from dataclasses import asdict
 import pytest
 
 from paceline.doctor.asked import Asked
-from paceline.doctor.gpus import measure
-from paceline.doctor.nvml import NoNvml, gpus, opened
-from paceline.doctor.nvml_fake import FakeError, FakeGpu, FakeNvml
+from paceline.doctor.gpus import gpus, measure
+from paceline.measure.nvml import NoNvml, opened
+from paceline.measure.nvml_fake import FakeError, FakeGpu, FakeNvml
 
 FIRST, SECOND, THIRD = "00000000:07:00.0", "00000000:0F:00.0", "00000000:47:00.0"
 
@@ -22,7 +22,7 @@ FUNCTIONS = [
         for what in (
             *("Name", "UUID", "PciInfo", "MemoryInfo", "ClockInfo", "MaxClockInfo", "PowerUsage"),
             *("EnforcedPowerLimit", "PowerManagementDefaultLimit", "Temperature"),
-            *("CurrPcieLinkGeneration", "MaxPcieLinkWidth", "CurrentClocksThrottleReasons"),
+            *("CurrPcieLinkGeneration", "MaxPcieLinkWidth", "CurrentClocksEventReasons"),
             *("ComputeRunningProcesses", "NvLinkState", "NvLinkRemotePciInfo"),
             "TopologyCommonAncestor",
         )

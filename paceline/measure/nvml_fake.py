@@ -14,6 +14,7 @@ class FakeGpu:
     bus: str = "00000000:07:00.0"
     memory: int = 80 << 30
     used: int = 0
+    busy: int = 0  # percent
     clock: int = 1410
     clock_most: int = 1410
     memory_clock: int = 1593
@@ -85,7 +86,9 @@ def _of(gpu: FakeGpu, name: str, index: int, which: int = 0) -> Any:
         "nvmlDeviceGetMaxPcieLinkGeneration": lambda: gpu.generation,
         "nvmlDeviceGetCurrPcieLinkWidth": lambda: gpu.width,
         "nvmlDeviceGetMaxPcieLinkWidth": lambda: gpu.width_most,
-        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda: gpu.held_back,
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda: gpu.held_back,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda: gpu.held_back,  # its name before
+        "nvmlDeviceGetUtilizationRates": lambda: SimpleNamespace(gpu=gpu.busy),
         "nvmlDeviceGetComputeRunningProcesses": lambda: [object()] * gpu.processes,
         "nvmlDeviceGetNvLinkState": lambda: int(which < len(gpu.nvlinks)),
         "nvmlDeviceGetNvLinkRemotePciInfo": lambda: SimpleNamespace(
