@@ -153,4 +153,15 @@ SPARSE = Bench(
     ),
 )
 
-BENCHES = (EXCHANGE, PEERS, SPARSE)
+ADVICE = Bench(
+    name="advice",
+    title="Verdicts and advice",
+    command="python -m bench.advice",
+    about=(
+        "Runs that are slow for a reason that is known, since they are made so "
+        "(`tools/situations.py`): what `paceline diagnose` finds, the gain it predicts for its "
+        "first advice that a program can follow, and the gain that `--try` then measures."
+    ),
+)
+
+BENCHES = (EXCHANGE, PEERS, SPARSE, ADVICE)

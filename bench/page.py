@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.catalog import BENCHES, MODELS, SPARSE, Bench
+from bench.advised import body as advice_body
+from bench.catalog import ADVICE, BENCHES, MODELS, SPARSE, Bench
 from bench.clicks.table import body as sparse_body
 from bench.machine import sentence
 from bench.tables import Rates, table, wanted
@@ -28,6 +29,10 @@ HEAD = [
 ]
 
 
+# Those whose results are no rates of contenders.
+BODIES = {SPARSE.name: sparse_body, ADVICE.name: advice_body}
+
+
 def body(bench: Bench, all_rates: dict[str, Rates]) -> list[str]:
     """A bench's tables: its models, then what was wanted."""
     lines = []
@@ -42,8 +47,8 @@ def section(bench: Bench, record: dict[str, Any]) -> list[str]:
     lines = [f"## {bench.title}", "", told + sentence(record["machine"]), ""]
     if bench.about:
         lines += [bench.about, ""]
-    if bench is SPARSE:
-        return lines + sparse_body(record)
+    if bench.name in BODIES:
+        return lines + BODIES[bench.name](record)
     return lines + body(bench, record["samples_per_second"])
 
 

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ import cloudpickle
 from paceline import env
 from paceline.data.catalog import with_features
 from paceline.data.open import preflight
-from paceline.errors import PacelineError, SpecError
+from paceline.diagnose.trial import Tried, choose, short_specs, spec_of
+from paceline.errors import Interrupted, PacelineError, RunFailed, SpecError
 from paceline.launch.asking import ask
 from paceline.launch.nursery import Nursery
 from paceline.launch.resuming import prepare, take_up
@@ -167,6 +169,43 @@ def resume(
         finally:
             _record(folder)
     return Run(folder)
+
+
+def try_advice(
+    run: str | Path | Run,
+    *,
+    advice: int | None = None,
+    turns: int = 3,
+    seconds: float = 3.0,
+    out: str | Path | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Tried:
+    """Run a recorded run's spec again, briefly, without its verdict's advice and with it, in turns.
+
+    `run` is as for `resume`; `advice` the number of one of the bottleneck's, or the first that a
+    program can follow. Nothing of these runs is kept. `told` hears how it goes.
+    """
+    root = Path(out) if out else env.runs_dir()
+    folder = run.folder if isinstance(run, Run) else RunFolder.find(root, str(run))
+    summary = summarise(folder)
+    asked = choose(summary["verdict"], advice)
+    evidence = summary["verdict"]["evidence"]
+    pace = evidence["steps"] / evidence["seconds"]
+    specs = short_specs(spec_of(folder.read_spec()), folder.spec.batch, asked, pace, seconds)
+    rates: tuple[list[float], list[float]] = ([], [])
+    with tempfile.TemporaryDirectory(prefix="paceline-try-") as scratch:
+        for turn in range(turns):
+            for spec, each, what in zip(specs, rates, ("as it was", "advised"), strict=True):
+                done = execute(spec, out=Path(scratch))
+                if done.status == "stopped":
+                    raise Interrupted("stopped; the advice was not tried to the end.")
+                rate = done.throughput["samples_per_second"]
+                if not rate:
+                    raise RunFailed(f"a run {what} was too short to tell its samples a second.")
+                each.append(rate)
+                if told is not None:
+                    told(f"turn {turn + 1} of {turns}, {what}: {rate:,.0f} samples/s")
+    return Tried(asked=asked, before=tuple(rates[0]), after=tuple(rates[1]))
 
 
 def scale(

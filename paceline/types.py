@@ -7,6 +7,13 @@ from typing import Any, NamedTuple, Protocol
 
 PHASES = ("data", "compute", "exchange", "wait", "update")
 
+# The same in finer parts, in the order in which a step goes through them, and the phases that
+# consist of several. What each means is told in docs/ARCHITECTURE.md.
+FINE = ("data", "copy", "forward", "backward", "encode", "push", "pull", "wait", "update")
+PARTS = {"compute": ("copy", "forward", "backward"), "exchange": ("encode", "push", "pull")}
+PAUSES = ("evaluate", "checkpoint", "snapshot")  # what a worker does between two steps
+SERVING = ("receive", "decode", "apply", "send", "other", "gate", "idle")  # what servers are at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:

@@ -13,6 +13,7 @@ from paceline import __version__
 from paceline.cli.codes import FAILED, INTERRUPTED
 from paceline.cli.convert import convert
 from paceline.cli.demo import demo
+from paceline.cli.diagnose import diagnose
 from paceline.cli.doctor import doctor
 from paceline.cli.failures import UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
@@ -49,7 +50,7 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, resume, scale, runs, show, reproduce, convert, doctor):
+for verb in (demo, run, resume, scale, runs, show, diagnose, reproduce, convert, doctor):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

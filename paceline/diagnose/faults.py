@@ -126,6 +126,8 @@ def _injected(event: Event, steps: bool) -> _Case:
             case.what, case.mark = f"{asked.kind} off from {asked.peer}", over
         case "slow":
             case.what, case.mark = f"{asked.factor:g} times as slow", over
+        case "limit":
+            case.what = f"limited to {8e-6 * asked.rate:g} Mbit/s"
         case "disk-full":
             case.what, case.mark = "disk full", over
     return case

@@ -50,15 +50,19 @@ def find_straggler(workers: Mapping[str, npt.NDArray[np.void]]) -> Straggler | N
 
 def _arrivals(workers: list[npt.NDArray[np.void]]) -> npt.NDArray[np.float64]:
     """One row a worker, one column a round that all of them took part in."""
-    stamped = [_latest(steps) for steps in workers]
-    common = reduce(np.intersect1d, (numbers for numbers, _ in stamped))
-    return np.stack([stamps[np.searchsorted(numbers, common)] for numbers, stamps in stamped])
+    taken = [latest(steps) for steps in workers]
+    common = reduce(np.intersect1d, (numbers for numbers, _ in taken))
+    return np.stack(
+        [
+            steps["arrival"][rows[np.searchsorted(numbers, common)]]
+            for steps, (numbers, rows) in zip(workers, taken, strict=True)
+        ]
+    )
 
 
-def _latest(
+def latest(
     steps: npt.NDArray[np.void],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
-    """Numbers and arrivals of the steps; of one taken again after a restart, the later."""
-    backwards = steps[::-1]
-    numbers, where = np.unique(backwards["step"], return_index=True)
-    return numbers, backwards["arrival"][where]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.intp]]:
+    """Numbers of the steps and the row of each; of one taken again after a restart, the later."""
+    numbers, back = np.unique(steps["step"][::-1], return_index=True)
+    return numbers, len(steps) - 1 - back

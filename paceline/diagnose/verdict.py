@@ -1,126 +1,169 @@
-"""The bottleneck of a run, named from where its workers' time went."""
+"""What limits a run: the causes ranked by the time they cost, in words and as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
-from paceline.diagnose.straggler import Straggler
-from paceline.types import PHASES
+from paceline.diagnose.causes.crowding import cores, memory, threads
+from paceline.diagnose.causes.exchanging import (
+    codec,
+    server_cpu,
+    server_network,
+    small_batch,
+    worker_network,
+)
+from paceline.diagnose.causes.facts import cores_used
+from paceline.diagnose.causes.feeding import disk, input_pipeline
+from paceline.diagnose.causes.lagging import straggler
+from paceline.diagnose.causes.working import compute, evaluation, other, update
+from paceline.diagnose.evidence import Evidence
+from paceline.diagnose.finding import Advice, Finding, lower
+from paceline.diagnose.split import split
+from paceline.errors import SpecError
 
-BUSY = 0.85  # of the cores: beyond it, roles outnumbering cores take turns on them
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """What a verdict rests on."""
-
-    phases: Mapping[str, Mapping[str, float]]  # seconds by worker and phase
-    servers: int = 0  # that are processes of their own
-    standbys: int = 0
-    cores: int | None = None
-    cores_used: float | None = None  # by all roles together, mean while training
-    straggler: Straggler | None = None
-
-
-# Phase: what workers do in it, what would change it, and the advice.
-PHASE_WORDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "data": (
-        "waiting for samples",
-        "faster reading would help, more workers on the same disk would not",
-        ("put the data on a faster disk, or prepare it once instead of at every step",),
-    ),
-    "compute": (
-        "in forward and backward",
-        "more cores would help, another exchange would not",
-        ("add workers on cores that are idle, or on another host", "try --threads 1 and 2"),
-    ),
-    "exchange": (
-        "moving gradients and parameters",
-        "fewer or cheaper rounds would help, more workers would not",
-        ("raise --batch: the same samples in fewer rounds", "on one host use --transport shm"),
-    ),
-    "wait": (
-        "waiting at the exchange",
-        "evener or less strict rounds would help, more workers would not",
-        ("--strategy ps-async makes nobody wait for anybody, at the price of staleness",),
-    ),
-    "update": (
-        "applying updates to parameters",
-        "fewer rounds or a simpler optimizer would help, more workers would not",
-        ("raise --batch: the same samples in fewer updates", "try --optimizer sgd"),
-    ),
+UNKNOWN = "unknown"
+FINDERS: dict[str, Callable[[Evidence, float], Finding | None]] = {
+    "compute": compute,
+    "input": input_pipeline,
+    "disk": disk,
+    "straggler": straggler,
+    "server-network": server_network,
+    "worker-network": worker_network,
+    "server-cpu": server_cpu,
+    "small-batch": small_batch,
+    "update": update,
+    "threads": threads,
+    "cores": cores,
+    "memory": memory,
+    "codec": codec,
+    "evaluation": evaluation,
+    "other": other,
 }
+NOTABLE = 0.05  # of the time: less is not worth telling
+CLOSE = 0.8  # of the largest: about as much
+ADVICE = 3
 
 
-def verdict(parts: Parts) -> dict[str, Any]:
-    """`bottleneck`, a `sentence` that names it, the `evidence` in numbers, and `advice`.
-
-    The bottleneck is `cores` if roles take turns on them, else the phase with the largest share of
-    the workers' time, or `unknown` if no time was recorded.
-    """
-    spent = {phase: sum(own[phase] for own in parts.phases.values()) for phase in PHASES}
-    total = sum(spent.values())
-    if not total:
-        return _say("unknown", "no worker recorded a step, so nothing can be told", {}, ())
-    shares = {phase: seconds / total for phase, seconds in spent.items()}
-    evidence = {
-        "shares": shares,
-        "workers": len(parts.phases),
-        "servers": parts.servers,
-        "cores": parts.cores,
-        "cores_used": parts.cores_used,
-        "straggler": asdict(parts.straggler) if parts.straggler else None,
-    }
-    if parts.cores and _take_turns(parts, parts.cores):
-        return _cores(parts, parts.cores, evidence)
-    return _phase(parts, shares, evidence)
+def weight(cause: str, share: float) -> float:
+    """What could be had of a share: all of it, but of computing half, by twice the cores."""
+    return share / 2 if cause == "compute" else share
 
 
-def _take_turns(parts: Parts, cores: int) -> bool:
-    crowded = len(parts.phases) + parts.servers + parts.standbys > cores
-    return crowded and (parts.cores_used is None or parts.cores_used >= BUSY * cores)
+def findings(e: Evidence) -> tuple[Finding, ...]:
+    """Every cause that costs a notable part of the time, the one with most to gain first."""
+    shares = {c: s for c, s in split(e).items() if s >= NOTABLE}
+    ranked = sorted(shares, key=lambda cause: weight(cause, shares[cause]), reverse=True)
+    found = (FINDERS[cause](e, shares[cause]) for cause in ranked)
+    return tuple(each for each in found if each is not None)
 
 
-def _cores(parts: Parts, cores: int, evidence: dict[str, Any]) -> dict[str, Any]:
-    crew = _many(len(parts.phases), "worker")
-    if parts.standbys:
-        crew += f", {_many(parts.servers, 'server')} and {_many(parts.standbys, 'standby')}"
-    elif parts.servers:
-        crew += f" and {_many(parts.servers, 'server')}"
-    busy = "" if parts.cores_used is None else f", of which {parts.cores_used:.1f} are busy"
-    sentence = (
-        f"{crew} take turns on {_many(cores, 'core')}{busy}; "
-        "more cores or fewer workers would help, another exchange would not"
-    )
-    fewer = max(1, cores - parts.servers - parts.standbys)
-    return _say("cores", sentence, evidence, (f"try --workers {fewer}", "or add a host"))
-
-
-def _phase(parts: Parts, shares: dict[str, float], evidence: dict[str, Any]) -> dict[str, Any]:
-    phase = max(shares, key=shares.__getitem__)
-    doing, change, advice = PHASE_WORDS[phase]
-    who = "workers spend" if len(parts.phases) > 1 else "the worker spends"
-    time = "their time" if len(parts.phases) > 1 else "its time"
-    sentence = f"{who} {100 * shares[phase]:.0f} % of {time} {doing}"
-    late = parts.straggler
-    if phase == "wait" and late:
-        sentence += f", behind {late.role} which arrives last in {100 * late.share:.0f} % of rounds"
-        advice = (f"see what else runs beside {late.role}, or move it to another core", *advice)
-    return _say(phase, f"{sentence}; {change}", evidence, advice)
-
-
-def _say(
-    bottleneck: str, sentence: str, evidence: dict[str, Any], advice: tuple[str, ...]
-) -> dict[str, Any]:
+def verdict(e: Evidence) -> dict[str, Any]:
+    """`bottleneck`, a `sentence` that names it, the `evidence`, `advice` in sentences, how sure
+    that is, and all `findings`, ranked. Values are as JSON has them."""
+    found = findings(e)
+    if not found:
+        sentence = "no worker recorded enough steps, so nothing can be told"
+        return {
+            "bottleneck": UNKNOWN,
+            "sentence": f"{UNKNOWN}: {sentence}.",
+            "evidence": _evidence(e),
+            "advice": [],
+            "roles": [],
+            "confidence": "low",
+            "why": "there are no steps",
+            "conflicts": [],
+            "findings": [],
+        }
+    first = found[0]
+    told = [_finding(e, each) for each in found]
+    conflicts = [f"{line}." for line in _conflicts(found)]
+    level = lower(first.confidence, "medium") if conflicts else first.confidence
     return {
-        "bottleneck": bottleneck,
-        "sentence": f"{bottleneck}: {sentence}.",
-        "evidence": evidence,
-        "advice": list(advice),
+        "bottleneck": first.cause,
+        "sentence": _sentence(found),
+        "evidence": _evidence(e),
+        "advice": [_line(advice) for advice in told[0]["advice"]],
+        "roles": list(first.roles),
+        "confidence": level,
+        "why": first.why,
+        "conflicts": conflicts,
+        "findings": told,
     }
 
 
-def _many(count: int, thing: str) -> str:
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
+def _sentence(found: tuple[Finding, ...]) -> str:
+    first = found[0]
+    sentence = f"{first.cause}: {first.sentence}."
+    second = next((each for each in found[1:] if each.cause not in ("compute", "other")), None)
+    if second is not None:
+        named = f" ({second.roles[0]})" if len(second.roles) == 1 else ""
+        sentence += f" Second: {second.cause}{named}, {100 * second.share:.0f} %."
+    return sentence
+
+
+def _conflicts(found: tuple[Finding, ...]) -> list[str]:
+    first = found[0]
+    conflicts = list(first.against)
+    for other_ in found[1:2]:
+        if weight(other_.cause, other_.share) > CLOSE * weight(first.cause, first.share):
+            conflicts.append(
+                f"{first.cause} and {other_.cause} cost about as much, {100 * first.share:.0f} % "
+                f"and {100 * other_.share:.0f} %: which is larger is not sure"
+            )
+    return conflicts
+
+
+def _evidence(e: Evidence) -> dict[str, Any]:
+    return {
+        "shares": dict(e.path),
+        "causes": split(e),
+        "seconds": e.seconds,
+        "steps": e.steps,
+        "workers": len(e.workers),
+        "servers": len(e.servers),
+        "cores": e.cores,
+        "cores_used": cores_used(e),
+        "straggler": asdict(e.straggler) if e.straggler else None,
+    }
+
+
+def _finding(e: Evidence, found: Finding) -> dict[str, Any]:
+    return {
+        "cause": found.cause,
+        "share": found.share,
+        "sentence": f"{found.sentence}.",
+        "roles": list(found.roles),
+        "evidence": [fact._asdict() for fact in found.facts],
+        "confidence": found.confidence,
+        "why": found.why,
+        "against": [f"{line}." for line in found.against],
+        "advice": [
+            {"text": a.text, "changes": dict(a.changes), "gain": a.gain._asdict()}
+            for a in possible(e, found.advice)
+        ],
+    }
+
+
+def possible(e: Evidence, advice: tuple[Advice, ...]) -> list[Advice]:
+    """Without what this spec does not allow; of a spec that is itself refused by now, all."""
+    if _refused(e, {}):
+        return list(advice[:ADVICE])
+    return [each for each in advice if not each.changes or not _refused(e, each.changes)][:ADVICE]
+
+
+def _refused(e: Evidence, changes: Any) -> bool:
+    try:
+        e.spec.with_(**changes)
+    except SpecError:
+        return True
+    return False
+
+
+def _line(advice: dict[str, Any]) -> str:
+    """`--batch 800: as many samples in 4 times fewer rounds (1.6x to 2.3x)`"""
+    low, high = advice["gain"]["low"], advice["gain"]["high"]
+    if low <= 1.0:
+        return f"{advice['text']} (up to {high:.2g}x)"
+    return f"{advice['text']} ({low:.2g}x to {high:.2g}x)"

@@ -84,20 +84,21 @@ class AllReduce(Exchange):
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began, seconds, waited = time.perf_counter(), gradient.spent(), 0.0
-        while (elsewhere := self._reduce(gradient, seconds, meanwhile)) is None:
+        while (times := self._reduce(gradient, seconds, meanwhile)) is None:
             before, lost = self._version, time.perf_counter()
             self._meet(None, left=False, broken=True)
             waited += time.perf_counter() - lost
             done = self._version > before
             if done or self.summed:
                 return Outcome(
-                    exchange=lost - began,
+                    push=lost - began,
                     wait=waited,
                     version=self._version,
                     share=self._told(),
                     stop=self._ends,
                     again=not done and not self._ends,
                 )
+        gathered, elsewhere = times
         reduced = time.perf_counter()
         self._version += 1
         self._apply(gradient.lr)
@@ -105,12 +106,14 @@ class AllReduce(Exchange):
         stopping, keeping, leaving = self._asked.tolist()
         size = self._group.size if self._group is not None else 1
         share = self._shared_out()
+        parted = 0.0
         if leaving and not stopping:
             self._leave()
-            waited += time.perf_counter() - updated
+            parted = time.perf_counter() - updated
         return Outcome(
-            exchange=reduced - began - elsewhere,
-            wait=waited,
+            push=gathered - began - waited,
+            pull=reduced - gathered - elsewhere,
+            wait=waited + parted,
             update=updated - reduced,
             version=self._version,
             share=self._told() or share,
@@ -124,8 +127,9 @@ class AllReduce(Exchange):
 
     def _reduce(
         self, gradient: Gradient, seconds: float, meanwhile: Callable[[], float]
-    ) -> float | None:
-        """Add up; the seconds spent otherwise meanwhile, or None if a peer is gone."""
+    ) -> tuple[float, float] | None:
+        """Add up: when the gradient was gathered, and the seconds spent otherwise meanwhile; or
+        None if a peer is gone."""
         assert self._group is not None
         group, whole = self._group, float(gradient.whole)
         try:
@@ -141,7 +145,7 @@ class AllReduce(Exchange):
                 self._paces.zero_()
                 mine = torch.tensor([float(gradient.weight), seconds])
                 self._paces[2 * self._post.index :][:2].copy_(mine)
-            elsewhere = 0.0
+            gathered, elsewhere = time.perf_counter(), 0.0
             if group.size > 1:
                 summing = group.begin(self._sum)
                 elsewhere = meanwhile()
@@ -156,7 +160,7 @@ class AllReduce(Exchange):
         self._fewer, self._tries = False, 0
         if self._later is not None:
             self._share, self._later = self._later, None
-        return elsewhere
+        return gathered, elsewhere
 
     def regroup(self) -> None:
         self.over = True

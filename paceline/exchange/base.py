@@ -11,7 +11,7 @@ from paceline.server.shards import BLOCK, Cut
 from paceline.transport.slate import Slate, worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torch import Tensor
 
@@ -67,9 +67,15 @@ class Among(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a step of the exchange did: where the time went, what is held now, whether to go on."""
+    """What a step of the exchange did: where the time went, what is held now, whether to go on.
 
-    exchange: float = 0.0
+    `push` is giving the gradient, `encode` making it smaller before, `pull` taking parameters (or
+    the sum of gradients, with all that a group does for it), `wait` is when nothing is on its way.
+    """
+
+    encode: float = 0.0
+    push: float = 0.0
+    pull: float = 0.0
     wait: float = 0.0
     update: float = 0.0
     version: int = 0
@@ -80,6 +86,10 @@ class Outcome(NamedTuple):
     stop: bool = False
     keep: bool = False  # all were asked for a checkpoint: this is the moment for it
     again: bool = False  # somebody left in the middle of the round: it has to be taken again
+    # Of the seconds above, those in which the step was not yet here: rows that forward had to pull,
+    # and what was encoded and pushed while backward went on.
+    fetched: float = 0.0
+    early: float = 0.0
 
 
 class Closed(NamedTuple):
@@ -227,6 +237,7 @@ class Post:
     secret: bytes = b""
     returns: bool = False  # servers that are gone may come back
     lease: float = 0.0  # seconds after which a silent role counts as gone
+    limits: Mapping[int, float] = field(default_factory=dict)  # bytes a second to a server, if any
     certificate: str = ""  # the run's own, where servers are reached through TLS
     shards: tuple[tuple[int, int], ...] = ()  # (start, stop) of each server's range
     block: int = BLOCK  # floats a frame

@@ -36,8 +36,10 @@ class Push(NamedTuple):
 
 class Rows:
     """One worker's end. Seconds it waited and spent on updates are added up in `waited` and
-    `updated`, bytes in `sent` and `received`, and by peer in `traffic`."""
+    `updated`, those in which forward had to fetch rows in `fetched`, bytes in `sent` and
+    `received`, and by peer in `traffic`."""
 
+    fetched = 0.0
     waited = 0.0
     updated = 0.0
     sent = 0

@@ -155,7 +155,7 @@ class RowsServed(Rows):
                     raise
                 time.sleep(AGAIN)
             else:
-                self.waited += time.perf_counter() - began
+                self.fetched += time.perf_counter() - began
                 return found
 
     def _say(self, server: int, frame: Frame, content: memoryview) -> None:

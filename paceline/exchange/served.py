@@ -28,7 +28,7 @@ from paceline.transport.counts import Counts
 from paceline.transport.courier import Answer, Courier, Direct, Mail
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
 from paceline.transport.memory import FLOAT_BYTES, raw
-from paceline.transport.sockets import Line
+from paceline.transport.sockets import Line, limit
 from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a courier pays
@@ -48,6 +48,7 @@ class Served(Exchange):
         self._large = large
         self._sequence = 0
         self._feedback: Feedback | None = None
+        self._encoded = self._early = 0.0  # seconds in this step: of them while backward went on
         self._lines: list[Line] = []
         self._counts: ByServer = defaultdict(Counts)
         self._out: list[Letter] = []  # what was said in this round
@@ -134,10 +135,11 @@ class Served(Exchange):
             self._send_along()
             for number, block in enumerate(self._blocks):
                 self._send(number, self._grad[block.at])
-        elsewhere = meanwhile()
+        pushed = time.perf_counter()
+        meanwhile()
         asked = time.perf_counter()
         answers = self._collect()
-        waited = time.perf_counter() - asked
+        here = time.perf_counter()
         self._take(answers)
         self.taken = self._sequence
         behind, self.round = self.round, max(self._versions.values())
@@ -147,9 +149,13 @@ class Served(Exchange):
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         told = [answer.frame.asked for answer in answers]
         stop = any(a & STOP for a in told) if self._in_rounds else gradient.stopping
+        sending, pulling = self._mail.spent
+        encoded, early, self._encoded, self._early = self._encoded, self._early, 0.0, 0.0
         return Outcome(
-            exchange=time.perf_counter() - began - waited - elsewhere,
-            wait=waited,
+            encode=encoded,
+            push=early + pushed - began - encoded + sending,
+            pull=time.perf_counter() - here + pulling,
+            wait=max(0.0, here - asked - sending - pulling),
             version=self.round,
             staleness=max(answer.frame.staleness for answer in answers),
             dropped=2 * late > len(answers),
@@ -157,6 +163,7 @@ class Served(Exchange):
             share=self.share if self._in_rounds and self.share != before else None,
             stop=gradient.parting or stop,
             keep=all(a & KEEP for a in told) if self._in_rounds else gradient.keeping,
+            early=early,
         )
 
     def _begin(self, gradient: Gradient) -> None:
@@ -177,7 +184,9 @@ class Served(Exchange):
                 "used twice; make them with use_reentrant=False."
             )
         self._given.add(parameter)
+        began = time.perf_counter()
         self._give(parameter)
+        self._early += time.perf_counter() - began
 
     def _give(self, parameter: int) -> None:
         """Send the blocks that this parameter completes, from where backward left it if it can."""
@@ -224,8 +233,10 @@ class Served(Exchange):
 
     def _encode(self, number: int, values: Tensor) -> Tensor:
         assert self._feedback is not None
-        coded = self._coded[number]
-        return coded[: self._feedback.encode(values, self._blocks[number].at, coded)]
+        coded, began = self._coded[number], time.perf_counter()
+        used = self._feedback.encode(values, self._blocks[number].at, coded)
+        self._encoded += time.perf_counter() - began
+        return coded[:used]
 
     def _take(self, answers: list[Answer]) -> None:
         """Go on from the parameters that have come."""
@@ -312,7 +323,10 @@ class Served(Exchange):
         if server >= len(now) or not now[server]:
             raise PeerLost(f"{name} is not up yet.")
         secrets = post.secret, post.certificate
-        return Line.connect(now[server], name, *secrets, post.lease, counts[server])
+        line = Line.connect(now[server], name, *secrets, post.lease, counts[server])
+        if server in post.limits:
+            limit(line.sock, post.limits[server])
+        return line
 
     def _recut(self, cut: Cut) -> None:
         """Other servers have the blocks now, or parts of them: address what was said to those."""

@@ -121,17 +121,18 @@ class SharedAsync(Exchange):
         self._replica.clear()
         self.taken += 1
         elsewhere = 0.0
+        pushed = here = time.perf_counter()
         if self._post.bound:
-            asked = time.perf_counter()
             elsewhere = self._stay_close(meanwhile)
-            waited += time.perf_counter() - asked - elsewhere
+            here = time.perf_counter()
         if self._replica.device.type != "cpu":
             self._replica.flat.copy_(self._own)
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - began - waited - updated - elsewhere,
-            wait=waited,
+            push=pushed - began - waited - updated,
+            pull=time.perf_counter() - here,
+            wait=waited + here - pushed - elsewhere,
             update=updated,
             version=max(self._seen),
             staleness=staleness,

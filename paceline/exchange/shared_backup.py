@@ -93,7 +93,8 @@ class SharedBackup(Exchange):
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - began - waited - updated - elsewhere,
+            push=asked - began - updated,
+            pull=time.perf_counter() - asked - waited - elsewhere,
             wait=waited,
             update=updated,
             version=self._round,

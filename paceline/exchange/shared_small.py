@@ -145,7 +145,7 @@ class SharedSmall(Exchange):
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=asked - began,
+            push=asked - began,
             wait=here - asked - elsewhere,
             update=done - here,
             version=now,

@@ -166,6 +166,7 @@ class SharedSync(Exchange):
             leaving=gradient.parting,
         )
         # Whoever comes last applies at once; whoever comes early has time for something else.
+        pushed = time.perf_counter()
         elsewhere = 0.0 if muster.complete(now) else meanwhile()
         asked = time.perf_counter()
         muster.wait(now)
@@ -181,7 +182,8 @@ class SharedSync(Exchange):
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
-            exchange=time.perf_counter() - began - waited - updated - elsewhere,
+            push=pushed - began,
+            pull=time.perf_counter() - pushed - waited - updated - elsewhere,
             wait=waited,
             update=updated,
             version=now,

@@ -65,6 +65,7 @@ class WithTables(Exchange):
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         rows, began = self._rows, time.perf_counter()
+        fetched, rows.fetched = rows.fetched, 0.0
         before = rows.waited, rows.updated
         push = Push(self.taken + 1, self._version + 1, gradient.lr, gradient.weight)
         rows.push(push, self._replica.take_rows())
@@ -76,9 +77,11 @@ class WithTables(Exchange):
         waited, updated = rows.waited - before[0], rows.updated - before[1]
         spent = pushed - began + time.perf_counter() - closed - waited - updated
         return outcome._replace(
-            exchange=outcome.exchange + spent,
+            push=outcome.push + spent,
+            pull=outcome.pull + fetched,
             wait=outcome.wait + waited,
             update=outcome.update + updated,
+            fetched=fetched,
         )
 
     def finish(self) -> None:

@@ -52,7 +52,7 @@ class Harm:
         elif self._any and member.kind == "server":
             lines = self._schedule.lines(member.role)
             harmed = {kind: [_number(role) for role in roles] for kind, roles in lines.items()}
-            member.control.send("harm", **harmed)
+            member.control.send("harm", slow=self._schedule.slow(member.role), **harmed)
 
     def turn(self) -> None:
         """Do what is due."""
@@ -74,7 +74,8 @@ class Harm:
             self._signal(fault.role, number)
         if act.begins:  # while the disk still has room for it
             self._tell(fault.role or DISK, "injected", fault.text)
-        if fault.kind in LINES and (server := self._crew.get(fault.peer)) is not None:
+        harmed = fault.peer if fault.kind in LINES else fault.role
+        if (server := self._crew.get(harmed)) is not None and server.kind == "server":
             self.brief(server)
         if fault.kind in ("slow", "disk-full"):
             pretend_full(self._folder, self._schedule.full)

@@ -63,25 +63,29 @@ class Schedule:
 
     def told(self, role: str) -> dict[str, Any]:
         """What a worker must know: what it is to do to itself, and what holds for it now."""
-        under_way = [self._faults[number] for number in self._ends]
-        slow = [f.factor for f in under_way if f.kind == "slow" and f.role == role]
         return {
             "own": [
                 {"number": number, "act": fault.kind, "step": fault.step}
                 for number, fault in self._waiting.items()
                 if fault.own and fault.role == role
             ],
-            "slow": math.prod(slow),
+            "slow": self.slow(role),
             "full": self.full,
         }
 
     def lines(self, server: str) -> dict[str, Any]:
         """What a server must know: whose connections to it are cut, and whose are mute."""
-        under_way = [self._faults[number] for number in self._ends]
         return {
-            kind: [fault.role for fault in under_way if (fault.kind, fault.peer) == (kind, server)]
+            kind: [f.role for f in self._under_way() if (f.kind, f.peer) == (kind, server)]
             for kind in LINES
         }
+
+    def slow(self, role: str) -> float:
+        """How many times as long what it does takes just now."""
+        return math.prod(f.factor for f in self._under_way() if (f.kind, f.role) == ("slow", role))
+
+    def _under_way(self) -> list[Injection]:
+        return [self._faults[number] for number in self._ends]
 
     @property
     def full(self) -> bool:

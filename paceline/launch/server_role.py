@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from paceline.exchange.gates import make_gate
 from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
 from paceline.measure.own import own
+from paceline.measure.stopwatch import Stopwatch
 from paceline.server.adopting import Source, adopt
 from paceline.server.catalog import STATES
 from paceline.server.connection import STANDBY
@@ -30,6 +32,7 @@ from paceline.server.shadow import Shadow
 from paceline.server.shards import Sizes, Span
 from paceline.server.striping import Size, undo_words
 from paceline.server.tally import Tally
+from paceline.store.spans import SpanWriter
 from paceline.transport import memory
 from paceline.transport.board import Board
 from paceline.transport.control import Control, Message
@@ -37,7 +40,7 @@ from paceline.transport.memory import FLOAT_BYTES
 from paceline.transport.slate import FOLLOW, SERVE, WRITE, Slate
 from paceline.transport.sockets import Line, listen
 from paceline.transport.tls import Identity, server_context
-from paceline.types import Progress, Traffic, record
+from paceline.types import SERVING, Progress, Traffic, record
 
 if TYPE_CHECKING:
     from paceline.server.rowstore import RowStore
@@ -45,14 +48,24 @@ if TYPE_CHECKING:
 
 def server(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
     """Serve some blocks of the flat parameters, which lie side by side."""
-    tally = Tally()
-    desk = _desk(assignment, fds, control, tally)
-    desk.meet(assignment["lives"], assignment["left"])
-    if assignment["checkpoint"]:
-        take_up(desk, assignment["checkpoint"])
-    listener, address = listen(assignment["address"])
-    control.send("ready", address=address)
-    _serve(assignment, control, slate, desk, tally, listener)
+    with _recorded(assignment) as tally:
+        desk = _desk(assignment, fds, control, tally)
+        desk.meet(assignment["lives"], assignment["left"])
+        if assignment["checkpoint"]:
+            take_up(desk, assignment["checkpoint"])
+        listener, address = listen(assignment["address"])
+        control.send("ready", address=address)
+        _serve(assignment, control, slate, desk, tally, listener)
+
+
+@contextmanager
+def _recorded(assignment: dict[str, Any]) -> Iterator[Tally]:
+    """Where a server's time goes is told to the run's folder."""
+    clock = Clock(assignment["t0"])
+    with closing(SpanWriter.of(assignment, SERVING, clock)) as spans:
+        tally = Tally(watch=Stopwatch(SERVING, spans.append))
+        yield tally
+        tally.watch.reset()
 
 
 def standby(
@@ -62,10 +75,24 @@ def standby(
 
     Nobody is answered there before that: whoever comes early waits.
     """
-    tally = Tally()
-    desk = _desk(assignment, fds, control, tally)
-    shadow = Shadow(desk, assignment["room"])
-    listener, address = listen(assignment["address"])
+    with _recorded(assignment) as tally:
+        desk = _desk(assignment, fds, control, tally)
+        shadow = Shadow(desk, assignment["room"])
+        listener, address = listen(assignment["address"])
+        control.send("ready", address=address)
+        if (now := _follow(assignment, control, slate, shadow, tally)) is None:
+            return
+        desk.meet(now["lives"], now["left"])  # first: what is taken over has marks of all of them
+        shadow.take_over()
+        tally.begin()
+        control.send("ready", address=address)
+        _serve(assignment, control, slate, desk, tally, listener)
+
+
+def _follow(
+    assignment: dict[str, Any], control: Control, slate: Slate, shadow: Shadow, tally: Tally
+) -> Message | None:
+    """Until it is told to take over, or that all are done."""
     clock = Clock(assignment["t0"])
     began = clock.now()
     identity = assignment["identity"]
@@ -78,7 +105,6 @@ def standby(
         assignment["lease"],
         tally.of(f"server-{assignment['index']}"),
     )
-    control.send("ready", address=address)
     slate.at(FOLLOW)
 
     def tick() -> bool:
@@ -92,12 +118,7 @@ def standby(
     follow(shadow, connect, assignment["life"], tally, tick, tell, control.fileno())
     if (now := control.take("promote")) is None:
         _done(assignment, control, shadow.applied, tally, clock.now() - began)
-        return
-    desk.meet(now["lives"], now["left"])  # first: what is taken over has marks of all of them
-    shadow.take_over()
-    tally.begin()
-    control.send("ready", address=address)
-    _serve(assignment, control, slate, desk, tally, listener)
+    return now
 
 
 def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tally: Tally) -> Desk:
@@ -136,6 +157,7 @@ def _desk(assignment: dict[str, Any], fds: dict[str, int], control: Control, tal
         kept=kept,
         tell=tell if assignment["replicas"] else None,
         lease=assignment["lease"],
+        limits={int(worker): rate for worker, rate in assignment["limits"].items()},
         room=assignment["room"],
         spans=[slice(start - first, stop - first) for start, stop in spans],
         tables=_tables(assignment, fds, hyper, kept) if assignment["tables"] else None,
@@ -252,7 +274,7 @@ def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> Non
         case "present":
             desk.meet_again(message["worker"])
         case "harm":
-            desk.harm(message["cut"], message["mute"], now)
+            desk.harm(message["cut"], message["mute"], now, message["slow"])
 
 
 def _tell_progress(

@@ -30,6 +30,7 @@ from paceline.server.catalog import LAYERWISE, STATES
 from paceline.server.shards import BLOCK, Cut, Sizes, Span, cut, in_blocks, recut
 from paceline.server.striping import Size, share_of
 from paceline.spec import RunSpec
+from paceline.spec.inject import line_limits
 from paceline.store.folder import RunFolder
 from paceline.tasks.catalog import FEATURED
 from paceline.transport import auth, memory
@@ -76,6 +77,7 @@ class Starter:
         self._loops = False  # whether roles run loops over sparse tables, as far as is known
         self._places = 1  # of the start: theirs, and those of the spec that have left
         self.room = 1  # how many workers there may be at most
+        self.faults: Sequence[str] = ()  # that are done on purpose
 
     def workers(self, spec: RunSpec, work: Work, crew: tuple[int, ...]) -> None:
         """The workers of these numbers, and the evaluator if there is to be one."""
@@ -281,8 +283,13 @@ class Starter:
             "hyper": _hyper(spec, facts),
             "replicas": spec.replicas,
             "lease": spec.lease,
+            "limits": {w: rate for (w, s), rate in self._limits(spec).items() if s == index},
             "tables": [share_of(Size(*s), index, len(self._cut)) for s in facts.tables],
         }
+
+    def _limits(self, spec: RunSpec) -> dict[tuple[int, int], float]:
+        """Bytes a second of connections that are slowed on purpose."""
+        return line_limits(self.faults, spec.workers, len(self._cut))
 
     def roster(
         self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
@@ -299,6 +306,7 @@ class Starter:
             addresses=[m.address for m in self._crew.servers()],
             secret=self._secret.hex(),
             certificate=self._identity.certificate if self._identity else "",
+            limits={s: rate for (w, s), rate in self._limits(spec).items() if w == member.index},
             hyper=_hyper(spec, facts),
             cores=self._cores,
             spin=SPIN if alone else 0.0,

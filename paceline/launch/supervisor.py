@@ -91,6 +91,7 @@ class Supervisor:
         )
         # A run that is taken up has had its faults.
         faults = spec.inject if going_on is None else ()
+        self._starter.faults = faults
         self._harm = Harm(faults, crew, folder.path, self._tell)
         self._losses = Losses(
             course,

@@ -59,9 +59,7 @@ def throughput(workers: Sequence[npt.NDArray[np.void]]) -> Throughput:
     if not series:
         return Throughput(samples_per_second=None)
     warm = [warmup_steps(durations(steps)) for steps in series]
-    # A single step cannot be both warm-up and window.
-    begin = max(steps["time"][max(drop, 1) - 1] for steps, drop in zip(series, warm, strict=True))
-    end = min(steps["time"][-1] for steps in series)
+    begin, end = _warm(series, warm)
     inside = [_count_between(steps["time"], begin, end) for steps in series]
     if min(inside) < STEPS_A_PIECE:
         return _overall(series)
@@ -76,6 +74,25 @@ def throughput(workers: Sequence[npt.NDArray[np.void]]) -> Throughput:
         warmup_steps=sum(warm),
         steps=sum(inside),
     )
+
+
+def warm_window(workers: Sequence[npt.NDArray[np.void]]) -> tuple[float, float] | None:
+    """From when to when the rate is taken; all the time of a run too short; None without steps."""
+    series = [steps for steps in workers if len(steps)]
+    if not series:
+        return None
+    begin, end = _warm(series, [warmup_steps(durations(steps)) for steps in series])
+    if min(_count_between(steps["time"], begin, end) for steps in series) < STEPS_A_PIECE:
+        begin = min(float(steps["time"][0] - durations(steps[:1])[0]) for steps in series)
+        end = max(float(steps["time"][-1]) for steps in series)
+    return begin, end
+
+
+def _warm(series: Sequence[npt.NDArray[np.void]], warm: Sequence[int]) -> tuple[float, float]:
+    """Where all workers are past warm-up and none has finished."""
+    # A single step cannot be both warm-up and window.
+    begin = max(steps["time"][max(drop, 1) - 1] for steps, drop in zip(series, warm, strict=True))
+    return float(begin), float(min(steps["time"][-1] for steps in series))
 
 
 def _overall(series: Sequence[npt.NDArray[np.void]]) -> Throughput:

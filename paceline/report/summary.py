@@ -5,53 +5,29 @@ Megabytes are 10^6 bytes, CPU is in percent of one core, and what is not known i
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from paceline.diagnose.faults import faults
-from paceline.diagnose.straggler import find_straggler
+from paceline.diagnose.gather import gather
+from paceline.diagnose.records import Records, begin_of, read
 from paceline.diagnose.usage import hosts_used, roles_used
-from paceline.diagnose.verdict import Parts, verdict
-from paceline.measure.rates import durations, throughput
+from paceline.diagnose.verdict import verdict
+from paceline.measure.rates import throughput
 from paceline.report.shares import shares
 from paceline.report.used import host_used, matrix, megabytes, role_used
-from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
-from paceline.store.steps import Steps, read_steps
+from paceline.store.spans import Spans
+from paceline.store.steps import Steps
 from paceline.store.text import finite
-from paceline.types import PHASES, Event, HostResources, Resources, Score, record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Records:
-    """All that a run's folder holds, read once."""
-
-    spec: RunSpec
-    recipe: dict[str, Any] | None
-    cores: int | None
-    roles: list[dict[str, Any]]
-    steps: dict[str, Steps]  # of workers that have taken any
-    events: list[Event]
-    scores: list[Score]
-    resources: list[Resources]
-    hosts: list[HostResources]
-    usable: list[int] | None  # cores of the host it was started on
-
-    @property
-    def training(self) -> tuple[float, float] | None:
-        """From the start of the first step to the end of the last."""
-        if not self.steps:
-            return None
-        begin = min(_begin(steps) for steps in self.steps.values())
-        end = max(float(steps["time"][-1]) for steps in self.steps.values())
-        return begin, end
+from paceline.types import FINE, PHASES, Resources, Score, record
 
 
 def summarise(folder: RunFolder) -> dict[str, Any]:
     """The run as it stands: ended, under way, or broken off."""
-    records = _read(folder)
+    records = read(folder)
     quality = _quality(records)
     roles = _roles(records, quality)
     summary: dict[str, Any] = {
@@ -65,7 +41,7 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
         "quality": quality,
         "roles": roles,
         "hosts": _hosts(records),
-        "verdict": verdict(_parts(records, roles)),
+        "verdict": verdict(gather(records)),
         "events": [record(event) for event in records.events],
         "faults": _faults(records),
     }
@@ -73,35 +49,14 @@ def summarise(folder: RunFolder) -> dict[str, Any]:
     return strict
 
 
-def _read(folder: RunFolder) -> _Records:
-    roles = folder.read_live()["roles"]
-    listed = {role["role"] for role in roles}
-    stepped = {role: read_steps(folder.steps_path(role)) for role in folder.stepped_roles()}
-    about = folder.read_spec()
-    host = about.get("host") or {}
-    return _Records(
-        spec=folder.spec,
-        recipe=about.get("recipe"),
-        cores=host.get("cores"),
-        usable=host.get("usable"),
-        # A supervisor that was killed may not have listed all that took steps.
-        roles=roles + [{"role": role} for role in stepped if role not in listed],
-        steps={role: steps for role, steps in stepped.items() if len(steps)},
-        events=folder.events(),
-        scores=folder.scores(),
-        resources=folder.resources(),
-        hosts=folder.hosts(),
-    )
-
-
-def _faults(records: _Records) -> list[dict[str, Any]]:
+def _faults(records: Records) -> list[dict[str, Any]]:
     kind = records.spec.kind
     ends = {role: steps["time"] for role, steps in records.steps.items()}
     in_rounds = kind.samples == "slices" and kind.shared
     return [asdict(fault) for fault in faults(records.events, ends, in_rounds=in_rounds)]
 
 
-def _seconds(records: _Records) -> dict[str, float | None]:
+def _seconds(records: Records) -> dict[str, float | None]:
     stamps = [event.time for event in records.events]
     stamps += [score.time for score in records.scores]
     stamps += [sample.time for sample in records.resources]
@@ -122,14 +77,14 @@ def _to_target(scores: list[Score], target: float | None) -> float | None:
     return min(reached, default=None)
 
 
-def _quality(records: _Records) -> dict[str, float | None]:
+def _quality(records: Records) -> dict[str, float | None]:
     final = [score for score in records.scores if score.final]
     last = (final or records.scores)[-1:]
     values = last[0].values if last else {}
     return {"accuracy": None, "loss": None, **values}
 
 
-def _roles(records: _Records, quality: dict[str, float | None]) -> list[dict[str, Any]]:
+def _roles(records: Records, quality: dict[str, float | None]) -> list[dict[str, Any]]:
     samples: dict[str, list[Resources]] = {}
     for sample in records.resources:
         samples.setdefault(sample.role, []).append(sample)
@@ -146,7 +101,7 @@ def _roles(records: _Records, quality: dict[str, float | None]) -> list[dict[str
     return found
 
 
-def _hosts(records: _Records) -> list[dict[str, Any]]:
+def _hosts(records: Records) -> list[dict[str, Any]]:
     gpus: dict[str, list[str]] = {}
     for role in records.roles:
         if role.get("gpu") and not role.get("inside"):
@@ -157,7 +112,7 @@ def _hosts(records: _Records) -> list[dict[str, Any]]:
 
 def _role(
     role: dict[str, Any],
-    records: _Records,
+    records: Records,
     quality: dict[str, float | None],
     used: list[Resources],
     told: dict[str, Any],
@@ -187,6 +142,7 @@ def _role(
         "sent_mb": megabytes(report.get("sent", used[-1].sent if used else None)),
         "received_mb": megabytes(report.get("received", used[-1].received if used else None)),
         "phases": work["phases"],
+        "spans": _spans(steps, records.spans.get(name)),
         "staleness": _staleness(steps) if records.spec.kind.samples == "leases" else None,
     }
 
@@ -195,9 +151,20 @@ def _work(steps: Steps) -> dict[str, Any]:
     return {
         "samples": int(steps["samples"].sum(dtype=np.int64)),
         "steps": len(steps),
-        "seconds": float(steps["time"][-1]) - _begin(steps),
+        "seconds": float(steps["time"][-1]) - begin_of(steps),
         "phases": {phase: float(steps[phase].sum(dtype=np.float64)) for phase in PHASES},
     }
+
+
+def _spans(steps: Steps | None, spans: Spans | None) -> dict[str, float | None] | None:
+    """Seconds by the finest names there are: of steps, of pauses between them, of serving."""
+    found: dict[str, float | None] = {}
+    if steps is not None:
+        found |= {name: float(steps[name].sum(dtype=np.float64)) for name in FINE}
+    if spans is not None:
+        names = (spans.dtype.names or ())[1:]
+        found |= {name: float(spans[name].sum(dtype=np.float64)) for name in names}
+    return found or None
 
 
 def _reported(report: dict[str, Any]) -> dict[str, Any]:
@@ -210,7 +177,7 @@ def _reported(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _accuracy(name: str, records: _Records, quality: dict[str, float | None]) -> float | None:
+def _accuracy(name: str, records: Records, quality: dict[str, float | None]) -> float | None:
     if not name.startswith("worker-"):
         return None
     own = [score for score in records.scores if score.role == name and score.final]
@@ -228,22 +195,3 @@ def _staleness(steps: Steps | None) -> dict[str, Any] | None:
         "max": int(values[-1]),
         "histogram": {str(v): int(c) for v, c in zip(values, counts, strict=True)},
     }
-
-
-def _parts(records: _Records, roles: list[dict[str, Any]]) -> Parts:
-    kind = records.spec.kind
-    # A worker that a round went without has other rounds at the same number of steps.
-    in_rounds = kind.samples == "slices" and kind.shared and not records.spec.backup
-    busy = [role["cpu_pct"] / 100 for role in roles if role["cpu_pct"] is not None]
-    return Parts(
-        phases={role["role"]: role["phases"] for role in roles if role["role"] in records.steps},
-        servers=sum(r["role"].startswith("server-") and not r.get("inside") for r in records.roles),
-        standbys=sum(r["role"].startswith("standby-") for r in records.roles),
-        cores=records.cores,
-        cores_used=sum(busy) if busy else None,
-        straggler=find_straggler(records.steps) if in_rounds else None,
-    )
-
-
-def _begin(steps: Steps) -> float:
-    return float(steps["time"][0] - durations(steps[:1])[0])

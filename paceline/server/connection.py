@@ -97,6 +97,10 @@ class Connection:
             self._selector.register(self._stream, self._watching, self)
             self._flush()
 
+    def limit(self, rate: float) -> None:
+        """Send no more than so many bytes a second."""
+        self._stream.limit(rate)
+
     def close(self) -> None:
         if not self.closed:
             self.closed = True
@@ -163,14 +167,27 @@ class Connection:
             self._stream.queue(*parts)
             self._flush()
 
+    @property
+    def clogged(self) -> bool:
+        """Whether an answer is on its way that this peer, or the network, has not taken yet."""
+        return self._stream.clogged and not self.closed
+
+    @property
+    def reading(self) -> bool:
+        """Whether a frame has begun to come."""
+        return (self._frame is not None or self._got > 0) and not self.closed
+
     def _flush(self) -> None:
         if self._silent:
             return
+        before = self._tally.watch.at("send")
         try:
             self._counts.sent += self._stream.flush()
         except OSError:
             self.close()
             return
+        finally:
+            self._tally.watch.at(before)
         mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._stream.clogged else 0)
         if mask != self._watching:
             self._watching = mask

@@ -6,7 +6,8 @@ take no memory that it has not got already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import torch
@@ -67,6 +68,7 @@ class Desk:
         kept: Kept | None = None,
         tell: Tell | None = None,
         lease: float = 0.0,
+        limits: Mapping[int, float] = MappingProxyType({}),
         room: int = 0,
         spans: Sequence[slice] | None = None,
         tables: RowStore | None = None,
@@ -77,6 +79,7 @@ class Desk:
         its part of sparse tables, which change with the first block."""
         room = max(room, workers)
         self._room = room
+        self._watch = tally.watch
         spans = blocks(size, block) if spans is None else spans
         block = max(span.stop - span.start for span in spans)
         gates = [gate() for _ in spans]
@@ -114,7 +117,7 @@ class Desk:
         self._seat(workers)
         self._missed: set[int] = set()  # nobody waits for them, and they have not come since
         self.returned: list[int] = []  # those that have
-        self._lines = Lines(lease)
+        self._lines = Lines(lease, limits)
         self.copying: Copying | None = None  # for the checkpoint that is being made
         # A worker is owed each block once; what others may change meanwhile is kept as a copy.
         self._most_owed = SPARE + 4 * size * FLOAT_BYTES
@@ -144,6 +147,11 @@ class Desk:
     def applied(self) -> int:
         """Updates so far."""
         return self.windows[0].table.version
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether an answer waits for others, or for a standby."""
+        return any(window.holds_back for window in self.windows)
 
     def awaited(self) -> tuple[int, list[int]]:
         """The round that waits, and for whom, as a slate names them; or nobody."""
@@ -246,8 +254,10 @@ class Desk:
             case Kind.PUSH:
                 window = self.windows[frame.block]
                 if self._codec is not None and frame.weight > 0 and not window.known(frame):
+                    before = self._watch.at("decode")
                     data = self._coded[frame.sender][: frame.length]
                     self._codec.decode(data, self._rows[frame.block][frame.sender])
+                    self._watch.at(before)
                 window.push(connection, frame)
             case Kind.ROWS | Kind.FETCH | Kind.FILL | Kind.USED:
                 self._about_rows(connection, frame)
@@ -345,6 +355,11 @@ class Desk:
         for window in self.windows:
             window.gate.join(worker)
 
-    def harm(self, cut: Collection[int], mute: Collection[int], now: float) -> None:
-        """The connections of these are closed, or silent, until others are named."""
+    def harm(
+        self, cut: Collection[int], mute: Collection[int], now: float, slow: float = 1.0
+    ) -> None:
+        """The connections of these are closed, or silent, until others are named; updates take so
+        many times as long."""
         self._lines.harm(cut, mute, self._standby, now)
+        for window in self.windows:
+            window.slow = slow

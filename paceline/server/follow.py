@@ -41,7 +41,7 @@ def follow(
     trip: Trip | None = None
     selector = selectors.DefaultSelector()
     selector.register(wake, selectors.EVENT_READ)
-    next_tick = 0.0
+    next_tick, watch = 0.0, tally.watch
     while True:
         if trip is None:
             try:
@@ -49,13 +49,13 @@ def follow(
                 selector.register(trip.stream, trip.watching, trip)
             except (PeerLost, WireError) as wrong:
                 tell(str(wrong))
-        began = time.perf_counter()
+        watch.at("receive" if trip is not None and trip.reading else "idle")
         ready = selector.select(every if trip is not None else AGAIN)
-        woke = time.perf_counter()
-        tally.phases["wait"] += woke - began
+        watch.at("receive")
+        watch.row()
         for key, _ in ready:
             if key.data is None:
-                next_tick = woke
+                next_tick = 0.0
             elif trip is not None:
                 try:
                     _hear(trip, shadow, selector, tally)
@@ -64,6 +64,7 @@ def follow(
                     trip.line.close()
                     trip = None
                     tell(str(wrong))
+        watch.at("other")
         now = time.perf_counter()
         if now >= next_tick:
             next_tick = now + every
@@ -87,7 +88,7 @@ def _meet(connect: Callable[[], Line], life: int) -> Trip:
 
 def _hear(trip: Trip, shadow: Shadow, selector: selectors.BaseSelector, tally: Tally) -> None:
     """Take what is here, a little at a time: the supervisor wants to be heard too."""
-    frames = 0
+    frames, watch = 0, tally.watch
     trip.flush()
     while frames < FRAMES or trip.stream.waiting:
         if (frame := trip.read(shadow.place)) is None:
@@ -96,10 +97,11 @@ def _hear(trip: Trip, shadow: Shadow, selector: selectors.BaseSelector, tally: T
         # What is here whole will be in whatever this standby becomes: workers need not wait longer.
         ack = Frame(Kind.ACK, 0, version=frame.version, block=frame.block)
         trip.stream.queue(memoryview(pack(ack)))
+        watch.at("send")
         trip.flush()
-        began = time.perf_counter()
+        watch.at("apply")
         shadow.take(frame)
-        tally.phases["update"] += time.perf_counter() - began
+        watch.at("receive")
     trip.line.counts.sent += frames * HEADER_BYTES
     trip.line.counts.messages_sent += frames
     mask = selectors.EVENT_READ | (selectors.EVENT_WRITE if trip.stream.clogged else 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from paceline.errors import WireError
@@ -14,10 +15,12 @@ STANDBY = -1  # in place of a worker's number
 
 
 class Lines:
-    """`lease` is how many seconds a worker without a line is waited for; 0: as long as it takes."""
+    """`lease` is how many seconds a worker without a line is waited for; 0: as long as it takes.
+    `limits` are bytes a second, of workers whose lines are slowed on purpose."""
 
-    def __init__(self, lease: float) -> None:
+    def __init__(self, lease: float, limits: Mapping[int, float] = MappingProxyType({})) -> None:
         self._lease = lease
+        self._limits = limits
         self._of: dict[int, Connection] = {}
         self._gone: dict[int, float] = {}  # since when each has none
         self._told: set[int] = set()  # those of which it was said
@@ -26,9 +29,11 @@ class Lines:
 
     def claim(self, line: Connection, worker: int) -> None:
         """Only one connection pushes for a worker: it has one place for gradients."""
-        holder = self._of.setdefault(worker, line)
-        if holder.closed:
+        holder = self._of.get(worker)
+        if holder is None or holder.closed:
             self._of[worker] = line
+            if worker in self._limits:
+                line.limit(self._limits[worker])
         elif holder is not line:
             raise WireError(f"worker {worker} has another connection.")
         if worker in self._gone:

@@ -43,15 +43,15 @@ def serve(
     open_: set[Connection] = set()
     next_tick = time.perf_counter() + every
     busy = False
+    watch = tally.watch
     while True:
-        began = time.perf_counter()
+        watch.at(_waits(open_, desk))
         ready = selector.select(0 if busy else every)
-        woke = time.perf_counter()
-        tally.phases["wait"] += woke - began
-        updating = tally.phases["update"]
+        watch.at("receive")
+        watch.row()
         for key, mask in ready:
             if key.fd == wake:
-                next_tick = woke
+                next_tick = 0.0
             elif key.data is None:
                 with contextlib.suppress(OSError):  # gone again, or no descriptor left for it
                     sock, _ = listener.accept()
@@ -69,9 +69,9 @@ def serve(
                     connection.refuse(str(wrong))
                 if connection.closed:
                     open_.discard(connection)
+        watch.at("other")
         busy = desk.tend()
         now = time.perf_counter()
-        tally.phases["exchange"] += now - woke - (tally.phases["update"] - updating)
         if now >= next_tick:
             next_tick = now + every
             for connection in [c for c in open_ if c.closed or c.expired()]:
@@ -83,3 +83,12 @@ def serve(
         connection.close()
     selector.close()
     listener.close()
+
+
+def _waits(open_: set[Connection], desk: Desk) -> str:
+    """What the server is in the middle of when it has nothing to do but to wait."""
+    if any(connection.clogged for connection in open_):
+        return "send"
+    if any(connection.reading for connection in open_):
+        return "receive"
+    return "gate" if desk.holds_back else "idle"

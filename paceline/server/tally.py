@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from paceline.measure.stopwatch import Stopwatch
 from paceline.transport.counts import Counts, together
-from paceline.types import Traffic
+from paceline.types import SERVING, Traffic
 
 
 @dataclass(slots=True)
 class Tally:
     """`peers` counts what went to and came from each, by role. Those that never said who they are
-    have no name; `strangers` have not yet."""
+    have no name; `strangers` have not yet. `watch` knows what it is at: one of SERVING."""
 
     dropped: int = 0
     peers: dict[str, Counts] = field(default_factory=dict)
     strangers: set[Counts] = field(default_factory=set)
-    phases: dict[str, float] = field(
-        default_factory=lambda: {"exchange": 0.0, "wait": 0.0, "update": 0.0}
-    )
+    watch: Stopwatch = field(default_factory=lambda: Stopwatch(SERVING))
 
     def begin(self) -> None:
         """From nothing again, in another role."""
         self.dropped = 0
         self.peers.clear()
-        self.phases.update(dict.fromkeys(self.phases, 0.0))
+        self.watch.reset()
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """Where its time went, as a worker's phases are called."""
+        spent = self.watch.seconds
+        wait, update = spent["gate"] + spent["idle"], spent["apply"]
+        return {"exchange": sum(spent.values()) - wait - update, "wait": wait, "update": update}
 
     def of(self, peer: str) -> Counts:
         return self.peers.setdefault(peer, Counts())

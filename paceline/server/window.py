@@ -28,6 +28,13 @@ MOST = 1e30  # of a weight, a rate or seconds: beyond float32 torch raises, and 
 LAST = 2**63 - 1  # push of a worker: as far as a word of kept memory counts
 
 
+def drag(began: float, times: float) -> None:
+    """Be busy for as long as what began then would take if it were so many times as slow."""
+    until = began + times * (time.perf_counter() - began)
+    while times > 1.0 and time.perf_counter() < until:
+        pass
+
+
 class Done(NamedTuple):
     """A worker's last push: applied with this staleness, or dropped."""
 
@@ -69,6 +76,7 @@ class Window:
         self._room = room
         self._params = [raw(table.slot(place)) for place in range(table.places)]
         self.ready = False  # there are parameters
+        self.slow = 1.0  # how many times as long an update takes, on purpose
         self._early: dict[int, tuple[Connection, Frame]] = {}  # pulls from before there were
         self._waiting: dict[int, tuple[Connection, Frame]] = {}
         self._done: dict[int, Done] = {}
@@ -194,6 +202,11 @@ class Window:
             stop, keep, last = (bool(frame.asked & what) for what in (STOP, KEEP, LEAVE))
             self._act(self.gate.push(push._replace(stop=stop, keep=keep, last=last)))
 
+    @property
+    def holds_back(self) -> bool:
+        """Whether somebody waits here for others, or for a standby."""
+        return bool(self._waiting or self._held)
+
     def awaited(self) -> list[int]:
         """Whom those wait for who wait here, as a slate names them."""
         if self._early:
@@ -209,7 +222,7 @@ class Window:
 
     def _act(self, decision: Decision) -> None:
         if decision.apply:
-            began = time.perf_counter()
+            before, began = self._tally.watch.at("apply"), time.perf_counter()
             version, lr = self.table.version, decision.apply[0].lr
             for p in decision.apply:
                 self._done[p.worker] = Done(p.sequence, version - p.version, Kind.STATE)
@@ -230,7 +243,8 @@ class Window:
             if self.tables is not None:
                 self.tables.done()
             self._agree(decision)
-            self._tally.phases["update"] += time.perf_counter() - began
+            drag(began, self.slow)
+            self._tally.watch.at(before)
         for worker in decision.drop:
             late = self._waiting[worker][1]
             self._ending = self._ending or bool(late.asked & STOP)

@@ -5,6 +5,8 @@ kill:server-0@3s               three seconds after training began
 stop:worker-2@10s+5s           stopped for five seconds; without +5s for good
 slow:worker-0x1.78             its computing takes 1.78 times as long, all the time
 slow:worker-0x1.78@10s+5s      or for a while
+slow:server-0x8                its updates take 8 times as long
+limit:server-0=100mbit         what it sends and receives, each way, all the time
 cut:worker-1-server-0@5s+2s    their connection is closed, and opened again two seconds later
 mute:worker-1-server-0@5s+2s   nothing gets through it for two seconds, and nobody is told
 disk-full@8s                   the run's folder takes nothing more; with +5s for a while
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 SHAPES = {
     "kill": "kill:ROLE@3s or kill:ROLE@step=50",
     "stop": "stop:ROLE@3s+5s or stop:ROLE@step=50+5s",
-    "slow": "slow:WORKERx1.5 or slow:WORKERx1.5@3s+5s",
+    "slow": "slow:ROLEx1.5 or slow:ROLEx1.5@3s+5s",
+    "limit": "limit:ROLE=100mbit",
     "cut": "cut:worker-0-server-0@3s+2s",
     "mute": "mute:worker-0-server-0@3s+2s",
     "disk-full": "disk-full@3s or disk-full@3s+5s",
@@ -36,6 +39,9 @@ ROLE = re.compile(r"(worker|server|standby)-(0|[1-9]\d{0,5})|evaluator")
 LINE = re.compile(r"((?:worker|standby)-(?:0|[1-9]\d{0,5}))-(server-(?:0|[1-9]\d{0,5}))")
 SECONDS = re.compile(r"\d{1,9}(\.\d{1,9})?s")
 STEP = re.compile(r"step=([1-9]\d{0,11})")
+RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(k|m|g)bit")
+UNITS = {"k": 1e3 / 8, "m": 1e6 / 8, "g": 1e9 / 8}  # bytes a second
+STEADY = {"slow": "slow", "limit": "limited"}  # what may hold all the time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +53,7 @@ class Injection:
     role: str = ""  # none: the disk
     peer: str = ""  # of a connection: the server at its other end
     factor: float = 1.0
+    rate: float = 0.0  # bytes a second, each way
     at: float = 0.0
     step: int | None = None  # instead of `at`
     lasts: float | None = None
@@ -79,8 +86,32 @@ def role_faults(spec: RunSpec) -> list[str]:
     """Roles that are to be harmed and that this run does not have."""
     read = [_read(text) for text in spec.inject]
     sound = [(found, role) for found, faults in read if not faults for role in found.roles]
-    told = [(found, _missing(role, spec)) for found, role in sound]
+    told = [(found, _missing(role, spec) or _unlimited(found, spec)) for found, role in sound]
     return [f"--inject {found.text}: {missing}" for found, missing in told if missing]
+
+
+def line_limits(texts: Iterable[str], workers: int, servers: int) -> dict[tuple[int, int], float]:
+    """Bytes a second, each way, of the connections that are limited, by worker and server.
+
+    A role's limit is shared out evenly among its connections; one between two limited roles has
+    the smaller share.
+    """
+    asked = {f.role: f.rate for f in map(injection, texts) if f.kind == "limit"}
+    none = math.inf
+    found = {
+        (w, s): min(
+            asked.get(f"worker-{w}", none) / servers, asked.get(f"server-{s}", none) / workers
+        )
+        for w in range(workers)
+        for s in range(servers)
+    }
+    return {line: rate for line, rate in found.items() if rate < none}
+
+
+def _unlimited(found: Injection, spec: RunSpec) -> str:
+    if found.kind != "limit" or (spec.kind.served and spec.transport == "tcp"):
+        return ""
+    return "only connections to servers can be limited; say --transport tcp, with servers."
 
 
 def _missing(role: str, spec: RunSpec) -> str:
@@ -128,7 +159,13 @@ def _read(text: str) -> tuple[Injection, list[str]]:
         if wrong:
             faults.append(f"--inject {text}: {why}; say {SHAPES[kind]}.")
 
-    role, peer, factor = whom, "", 1.0
+    role, peer, factor, rate = whom, "", 1.0, 0.0
+    if kind == "limit":
+        role, _, speed = whom.partition("=")
+        told = RATE.fullmatch(speed)
+        rate = float(told[1]) * UNITS[told[2]] if told else 0.0
+        check(rate < 1, f"'{speed}' is no speed")
+        check(bool(has_moment), "it holds all the time")
     if kind == "slow":
         role, _, times = whom.rpartition("x")
         factor = _number(times)
@@ -146,14 +183,18 @@ def _read(text: str) -> tuple[Injection, list[str]]:
     else:
         known = ROLE.fullmatch(role) is not None
         check(not known, f"'{role}' is no role: worker-0, server-0, standby-0 and evaluator are")
-        check(kind == "slow" and known and role[0] != "w", f"only workers can be slow, not {role}")
+        able = role.startswith(("worker-", "server-"))
+        check(
+            kind in STEADY and known and not able,
+            f"only workers and servers can be {STEADY.get(kind)}, not {role}",
+        )
     step = STEP.fullmatch(begins) if kind in ("kill", "stop") else None
-    needed = has_moment or kind != "slow"
+    needed = kind != "limit" and (has_moment or kind != "slow")
     check(bool(needed and not step and not SECONDS.fullmatch(begins)), f"'{begins}' is no moment")
     check(bool(has_end) and kind == "kill", "a kill has no end")
     check(
         (bool(has_end) or kind in LINES)
-        and kind != "kill"
+        and kind not in ("kill", "limit")
         and not (SECONDS.fullmatch(lasts) and _number(lasts[:-1])),
         f"'{lasts}' is no time it could last",
     )
@@ -165,6 +206,7 @@ def _read(text: str) -> tuple[Injection, list[str]]:
         role=role,
         peer=peer,
         factor=factor,
+        rate=rate,
         at=_number(begins[:-1]) if has_moment and not step else 0.0,
         step=int(step[1]) if step else None,
         lasts=_number(lasts[:-1]) if has_end else None,

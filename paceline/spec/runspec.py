@@ -99,7 +99,8 @@ class RunSpec(BaseModel):
         (),
         strict=False,
         description="faults done on purpose, such as kill:worker-1@step=50, stop:worker-0@3s+5s, "
-        "slow:worker-0x1.5, cut:worker-1-server-0@3s+2s, disk-full@8s; may be given again",
+        "slow:worker-0x1.5, limit:server-0=100mbit, cut:worker-1-server-0@3s+2s, disk-full@8s; "
+        "may be given again",
     )
     checkpoint_every: float = Field(
         60.0, ge=0, allow_inf_nan=False, description="seconds between checkpoints; 0: none"

@@ -8,6 +8,7 @@
       resources.jsonl   what each role used        │
       hosts.jsonl       how busy each host was     ┘
       steps/ROLE.steps  one row a step, by the worker itself
+      steps/ROLE.spans  what a role was at besides: pauses of a worker, a server's time
       logs/ROLE.log     what the role printed
       stacks/           where roles were that stood still, each time
       checkpoints/      what it takes to go on: see checkpoints.py
@@ -42,6 +43,8 @@ from paceline.store.lines import LineFile
 from paceline.store.live import STATES, launcher, live_fault, true_state
 from paceline.store.lookup import SPEC, locate
 from paceline.store.origin import origin
+from paceline.store.spans import Spans, read_spans, spans_path
+from paceline.store.steps import Steps, read_steps
 from paceline.store.text import read_object, to_json
 from paceline.types import Event, Facts, HostResources, Resources, Score, record
 
@@ -115,6 +118,15 @@ class RunFolder:
 
     def steps_path(self, role: str) -> Path:
         return self.path / "steps" / f"{role}.steps"
+
+    def steps(self, role: str) -> Steps:
+        """A worker's steps, a row each with the columns of STEP: phases in seconds."""
+        return read_steps(self.steps_path(role))
+
+    def spans(self, role: str) -> Spans | None:
+        """Of a worker its pauses (PAUSES), of a server all its time (SERVING): rows with `begin`,
+        and the seconds for each name since. None of runs from before this was recorded."""
+        return read_spans(spans_path(self.path, role))
 
     def log_path(self, role: str) -> Path:
         return self.path / "logs" / f"{role}.log"

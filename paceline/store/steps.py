@@ -2,8 +2,9 @@
 
     magic line | one JSON line naming the columns | row | row | row | …
 
-A row is 64 bytes of little-endian numbers, so numpy reads a whole run in one call, and the five
-phases of a step sum to its duration.
+A row is 80 bytes of little-endian numbers, so numpy reads a whole run in one call, and the fine
+phases of a step sum to its duration. Whoever reads gets the five phases beside them. Files of the
+first version have these alone: there the fine ones are not known, and NaN.
 """
 
 from __future__ import annotations
@@ -20,56 +21,67 @@ import numpy.typing as npt
 from paceline.errors import StoreError
 from paceline.store.append import AppendFile
 from paceline.store.faults import cannot_read
+from paceline.types import FINE, PARTS, PHASES
 
-STEP = np.dtype(
-    [
+Steps: TypeAlias = npt.NDArray[np.void]
+
+_KINDS = {"<f8": "d", "<f4": "f", "<u4": "I", "<u8": "Q"}
+
+
+def _columns(phases: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [
         ("time", "<f8"),  # end of the step
         ("step", "<u4"),
         ("epoch", "<u4"),
         ("samples", "<u4"),
         ("loss", "<f4"),
-        ("data", "<f4"),
-        ("compute", "<f4"),
-        ("exchange", "<f4"),
-        ("wait", "<f4"),
-        ("update", "<f4"),
+        *((phase, "<f4") for phase in phases),
         ("arrival", "<f8"),  # when the worker reached the exchange
         ("version", "<u8"),
         ("staleness", "<u4"),
     ]
-)
-Steps: TypeAlias = npt.NDArray[np.void]
 
-MAGIC = b"paceline steps 1\n"
-HEADER = MAGIC + json.dumps({"columns": STEP.descr}).encode() + b"\n"
-ROW = STEP.itemsize
-COLUMNS = len(STEP.descr)
+
+class Form:
+    """How rows lie in a file of one version."""
+
+    def __init__(self, version: int, phases: tuple[str, ...]) -> None:
+        columns = _columns(phases)
+        self.magic = f"paceline steps {version}\n".encode()
+        self.row = np.dtype(columns)
+        self.header = self.magic + json.dumps({"columns": self.row.descr}).encode() + b"\n"
+        # Packing is several times cheaper than assigning to a structured row.
+        self.pack = struct.Struct("<" + "".join(_KINDS[kind] for _, kind in columns)).pack
+
+
+FIRST = Form(1, PHASES)
+NOW = Form(2, FINE)
+HEADER, ROW, COLUMNS = NOW.header, NOW.row.itemsize, len(NOW.row.descr)
+STEP = np.dtype(_columns((*FINE, *PARTS)))  # what readers get
 BUFFER_ROWS = 4096
-
-# The same layout as STEP; packing is several times cheaper than assigning to a structured row.
-_pack = struct.Struct("<dIIIffffffdQI").pack
 
 
 class StepWriter:
     """Buffers rows and appends them to the file: at a full buffer, at `flush`, at `close`.
 
-    Takes up after an earlier writer of the same file, so a restarted worker goes on where it was.
-    With `after`, it goes on after that step: what was recorded of later ones is dropped.
+    Takes up after an earlier writer of the same file, so a restarted worker goes on where it was,
+    in the form that the file has. With `after`, it goes on after that step: what was recorded of
+    later ones is dropped.
     """
 
     def __init__(self, path: Path, after: int | None = None) -> None:
         self._file = AppendFile(path)
         try:
-            _begin(self._file)
+            self._form = _begin(self._file)
             if after is not None:
-                _cut(self._file, after)
+                _cut(self._file, self._form, after)
         except BaseException:
             self._file.close()
             raise
         self._rows: list[tuple[float, ...]] = []
 
     def append(self, *values: float) -> None:
-        """Record one step: a value for each column of STEP, in that order.
+        """Record one step: a value for each column of the file, in that order.
 
         Rows are packed when they are flushed: many at once cost far less than one in each step,
         when the step has just driven everything else out of the cache.
@@ -83,7 +95,8 @@ class StepWriter:
     def flush(self) -> None:
         """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
         if self._rows:
-            self._file.append(b"".join(map(_packed, self._rows)))
+            rows = self._rows if self._form is NOW else map(_coarse, self._rows)
+            self._file.append(b"".join([_packed(self._form, row) for row in rows]))
             self._rows.clear()
 
     def close(self) -> None:
@@ -97,53 +110,73 @@ def read_steps(path: Path) -> Steps:
     """All whole rows; none if the file is missing or only begun. Foreign files raise StoreError."""
     try:
         with path.open("rb") as file:
-            head = file.read(len(HEADER))
-            _check_head(path, head)
-            return np.fromfile(file, dtype=STEP)
+            form = _form(path, head := file.read(len(HEADER)))
+            file.seek(min(len(head), len(form.header)))
+            return _widened(np.fromfile(file, dtype=form.row))
     except FileNotFoundError:
         return np.empty(0, dtype=STEP)
     except OSError as wrong:
         raise cannot_read(path, wrong) from wrong
 
 
-def _packed(values: tuple[float, ...]) -> bytes:
+def _widened(rows: npt.NDArray[np.void]) -> Steps:
+    """With every column of STEP: phases are made from finer ones, or the finer are not known."""
+    steps = np.empty(len(rows), dtype=STEP)
+    for name in STEP.names or ():
+        if name in (rows.dtype.names or ()):
+            steps[name] = rows[name]
+        elif name in PARTS:
+            with np.errstate(invalid="ignore"):  # a torn disk can hold anything
+                steps[name] = sum(rows[part] for part in PARTS[name])
+        else:
+            steps[name] = np.nan
+    return steps
+
+
+def _coarse(values: tuple[float, ...]) -> tuple[float, ...]:
+    """A row of the first version's."""
+    row = dict(zip(NOW.row.names or (), values, strict=True))
+    row |= {phase: sum(row[part] for part in parts) for phase, parts in PARTS.items()}
+    return tuple(row[name] for name in FIRST.row.names or ())
+
+
+def _packed(form: Form, values: tuple[float, ...]) -> bytes:
     try:
-        return _pack(*values)
+        return form.pack(*values)
     except OverflowError:  # a diverged loss in double precision
-        return _overflowed(values)
+        with np.errstate(over="ignore"):  # infinity where a value is too large for its column
+            return np.array(values, dtype=form.row).tobytes()
 
 
-def _overflowed(values: tuple[float, ...]) -> bytes:
-    """The row with infinity where a value is too large for its column."""
-    with np.errstate(over="ignore"):
-        return np.array(values, dtype=STEP).tobytes()
-
-
-def _begin(file: AppendFile) -> None:
+def _begin(file: AppendFile) -> Form:
     """Write the header, or mend what a killed writer left."""
-    head = file.read(0, len(HEADER))
-    _check_head(file.path, head)
-    if head == HEADER:
-        file.cut(file.size - (file.size - len(HEADER)) % ROW)
+    form = _form(file.path, head := file.read(0, len(HEADER)))
+    if head.startswith(form.header):
+        file.cut(file.size - (file.size - len(form.header)) % form.row.itemsize)
     else:
         file.cut(0)
-        file.append(HEADER)
+        file.append(NOW.header)
+    return form
 
 
-def _cut(file: AppendFile, after: int) -> None:
+def _cut(file: AppendFile, form: Form, after: int) -> None:
     """Drop the rows of later steps. Rows are in the order of their steps."""
-    rows = (file.size - len(HEADER)) // ROW
+    begin, size = len(form.header), form.row.itemsize
+    rows = (file.size - begin) // size
 
     def step(row: int) -> int:
-        content = file.read(len(HEADER) + row * ROW, ROW)
-        return int(np.frombuffer(content, dtype=STEP)["step"][0])
+        content = file.read(begin + row * size, size)
+        return int(np.frombuffer(content, dtype=form.row)["step"][0])
 
-    file.cut(len(HEADER) + bisect_right(range(rows), after, key=step) * ROW)
+    file.cut(begin + bisect_right(range(rows), after, key=step) * size)
 
 
-def _check_head(path: Path, head: bytes) -> None:
-    if HEADER.startswith(head):  # whole, or torn at birth
-        return
-    if head.startswith(MAGIC):
+def _form(path: Path, head: bytes) -> Form:
+    """Of a file that begins so, whole or torn at birth."""
+    if head.startswith(FIRST.header):
+        return FIRST
+    if NOW.header.startswith(head) or FIRST.header.startswith(head):
+        return NOW
+    if head.startswith((NOW.magic, FIRST.magic)):
         raise StoreError(f"'{path}' has other columns: another version of Paceline wrote it.")
     raise StoreError(f"'{path}' is not a steps file of Paceline.")

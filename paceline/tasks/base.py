@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -25,6 +27,8 @@ class Task:
     lr: float = 0.1
     optimizer: str = "sgd"
 
+    forwarded = 0.0  # `time.monotonic()` when forward was last over; see `gradients`
+
     _data: Data | None = None
 
     def model(self) -> nn.Module:
@@ -45,9 +49,11 @@ class Task:
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
         """Add `weight` times the gradients of the batch's mean loss; return that loss.
 
-        Autograd finds them. A task that knows them in closed form may override this.
+        Autograd finds them. A task that knows them in closed form may override this; if it can tell
+        where forward ends it says so, otherwise all of it counts as backward.
         """
         loss = self.loss(model, batch)
+        self.forwarded = time.monotonic()
         (loss if weight == 1.0 else loss * weight).backward()  # type: ignore[no-untyped-call]
         return loss.item()
 

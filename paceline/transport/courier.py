@@ -9,6 +9,7 @@ backward makes the next, and receives parameters meanwhile.
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import threading
@@ -45,6 +46,11 @@ class Mail(Protocol):
         """Every block's answer, once all are here."""
         ...
 
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Seconds of the last `collect` in which something was on its way out, or in."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -56,6 +62,7 @@ class Direct:
         self._slate = slate
         self._peers = [slates.server(number) for number in range(len(lines))]
         self._targets: Targets = ()
+        self.spent = 0.0, 0.0
 
     def begin(self, targets: Targets) -> None:
         self._targets = targets
@@ -66,14 +73,17 @@ class Direct:
         self._slate.at(slates.EXCHANGE)
 
     def collect(self) -> list[Answer]:
-        answers = []
+        answers, pulled = [], 0.0
         for server, (line, blocks) in enumerate(zip(self._lines, self._targets, strict=True)):
             self._slate.waits(self._peers[server])
             due = set(range(len(blocks)))
             while due:
                 frame = line.receive()
+                began = time.perf_counter()
                 line.fill(_target(blocks, due, frame, line.peer), frame.length)
+                pulled += time.perf_counter() - began
                 answers.append(Answer(server, frame))
+        self.spent = 0.0, pulled
         self._slate.at(slates.EXCHANGE)
         return answers
 
@@ -98,6 +108,9 @@ class Courier:
         self._progress = 0
         self._wrong: PacelineError | None = None
         self._closing = False
+        self._since = math.inf  # when the caller began to wait for answers
+        self._out = self._in = 0.0  # seconds since
+        self._counted = 0.0  # until when
         self._wake, self._poke = os.pipe()
         self._thread = threading.Thread(target=self._run, name="paceline-courier", daemon=True)
         self._thread.start()
@@ -120,6 +133,8 @@ class Courier:
 
     def collect(self) -> list[Answer]:
         seen, since = -1, time.monotonic()
+        self._out = self._in = 0.0
+        self._since = since
         self._slate.waits(slates.server(0))
         while not self._all_here.wait(LOOK):
             self._slate.waits(slates.server(self._awaited()))
@@ -128,9 +143,14 @@ class Courier:
             elif time.monotonic() - since > PATIENCE:
                 raise PeerLost(f"no server has answered for {PATIENCE:.0f} s.")
         self._slate.at(slates.EXCHANGE)
+        self._since = math.inf
         if self._wrong is not None:
             raise self._wrong
         return self._answers
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        return self._out, self._in
 
     def _awaited(self) -> int:
         """The first server that has not answered all."""
@@ -162,7 +182,12 @@ class Courier:
         self._all_here.set()
 
     def _turn(self, selector: selectors.BaseSelector) -> None:
-        for key, mask in selector.select(1.0):
+        # Until something stirs it waits for what it is in the middle of.
+        clogged = any(trip.stream.clogged for trip in self._trips)
+        coming = any(trip.reading for trip in self._trips)
+        ready = selector.select(1.0)
+        self._count(clogged, coming)
+        for key, mask in ready:
             if key.data is None:
                 os.read(self._wake, 4096)
             elif mask & selectors.EVENT_READ:
@@ -173,6 +198,16 @@ class Courier:
             if mask != trip.watching:
                 trip.watching = mask
                 selector.modify(trip.stream, mask, trip)
+        self._count(True, False)
+
+    def _count(self, out: bool, coming: bool) -> None:
+        """What was done since this was last asked, as far as somebody waited for it."""
+        began, self._counted = max(self._counted, self._since), time.monotonic()
+        seconds = max(0.0, self._counted - began)
+        if out:
+            self._out += seconds
+        elif coming:
+            self._in += seconds
 
     def _receive(self, trip: Trip) -> None:
         server = self._trips.index(trip)
@@ -184,9 +219,11 @@ class Courier:
         while (frame := trip.read(place)) is not None:
             self._answers.append(Answer(server, frame))
             self._left -= 1
+            self._count(False, True)
             if not self._left:
                 self._all_here.set()
             trip.flush()
+        self._count(False, True)
         self._progress += 1
 
 

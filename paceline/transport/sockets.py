@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # dead peer is noticed at once, by its closed connection.
 PATIENCE = 300.0
 CONNECT_SECONDS = 10.0
+PACING = getattr(socket, "SO_MAX_PACING_RATE", 47)  # Linux's number, where Python has no name
 SILENCE = 10.0  # the least: a peer that takes nothing for a moment must not be taken for one gone
 
 
@@ -57,6 +58,11 @@ def tune(sock: socket.socket, lease: float = 0.0) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, option, max(1, int(silence / 3)))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * silence))
+
+
+def limit(sock: socket.socket, rate: float) -> None:
+    """From now on the system sends no more than so many bytes a second on it."""
+    sock.setsockopt(socket.SOL_SOCKET, PACING, max(1, int(rate)))
 
 
 class Line:

@@ -6,6 +6,8 @@ import socket
 import ssl
 from collections import deque
 
+from paceline.transport.sockets import limit
+
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 PARTS = 64  # sent in one call; the system has a limit
 
@@ -92,6 +94,10 @@ class Stream:
                 return False
             self._shaken = True
         return True
+
+    def limit(self, rate: float) -> None:
+        """Send no more than so many bytes a second."""
+        limit(self._sock, rate)
 
     def close(self) -> None:
         self._sock.close()

@@ -23,6 +23,11 @@ class Trip:
         self._got = 0
         self._frame: Frame | None = None  # whose payload is being read
 
+    @property
+    def reading(self) -> bool:
+        """Whether a frame has begun to come."""
+        return self._frame is not None or self._got > 0
+
     def flush(self) -> int:
         try:
             return self.stream.flush()

@@ -15,14 +15,14 @@ Made = tuple[Lot, Any]
 
 
 class Batches:
-    """`place` brings a batch to where the model is."""
+    """`place` brings a batch to where the model is, if that is elsewhere."""
 
     def __init__(
         self,
         samples: Samples,
         lots: Iterator[Lot],
         slate: Slate,
-        place: Callable[[Any], Any] = lambda b: b,
+        place: Callable[[Any], Any] | None = None,
     ) -> None:
         self._lots = lots
         self._slate = slate
@@ -30,20 +30,24 @@ class Batches:
         self._fetched = Prefetch(samples, lots)
         self._next: Made | None = None
         self._prepared = False
-        self._spent = 0.0
+        self._spent = self._copied = 0.0
 
     def prepare(self) -> float:
         """Make the next batch unless it is made; the seconds that took."""
         if self._prepared:
             return 0.0
         began, before = time.monotonic(), self._slate.at(DATA)
-        made = next(self._fetched, None)
-        self._next = None if made is None else (made[0], self._place(made[1]))
+        self._next = made = next(self._fetched, None)
+        here = time.monotonic()
+        self._spent += here - began
+        if made is not None and self._place is not None:
+            self._next = made[0], self._place(made[1])
+            now = time.monotonic()
+            self._copied += now - here
+            here = now
         self._prepared = True
         self._slate.back(before)
-        seconds = time.monotonic() - began
-        self._spent += seconds
-        return seconds
+        return here - began
 
     def take(self) -> Made | None:
         """The next batch, or None after the last."""
@@ -58,9 +62,9 @@ class Batches:
         self._lots.go_on(round_, share)
         self._next, self._prepared = None, False
 
-    def spent(self) -> float:
-        """Seconds spent on making batches since last asked."""
-        spent, self._spent = self._spent, 0.0
+    def spent(self) -> tuple[float, float]:
+        """Seconds spent on making batches since last asked, and on bringing them to the model."""
+        spent, self._spent, self._copied = (self._spent, self._copied), 0.0, 0.0
         return spent
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The step loop.
 
-    take a batch ─► forward, backward ─► exchange ─► record
-        data            compute        exchange, wait, update
+    take a batch ─► copy, forward, backward ─► encode, push, pull, wait ─► update ─► record
+        data               compute                exchange       wait      update
 
 The next batch is made while the exchange has nothing but waiting to do, where it has. Samples that
 are too many at once go forward and back in even parts, and their gradients are added up. A round
@@ -52,16 +52,16 @@ def train(
         gradient = Gradient(count, lot.whole, rate, *reporter.asked, began=fetched)
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
-        value = gradients(task, model, batch, count, most, share, expect)
+        value, forward = gradients(task, model, batch, count, most, share, expect)
         reporter.harm.drag(fetched)
         arrived = time.monotonic()
-        data = batches.spent()
+        spent = batches.spent()
         slate.at(EXCHANGE)
         outcome = exchange.step(gradient, batches.prepare)
         if outcome.again:
             batches.go_on(lot.round, outcome.share)
             continue
-        reporter.step(lot, value, data, arrived - fetched, arrived, outcome)
+        reporter.step(lot, value, spent, forward, fetched, arrived, outcome)
         if outcome.stop:
             break
         if outcome.skipped or outcome.share is not None:
@@ -76,18 +76,21 @@ def gradients(
     most: int,
     share: float,
     expect: Callable[[], None],
-) -> float:
-    """Leave `share` times the gradients of the mean loss over `count` samples; that loss.
+) -> tuple[float, float]:
+    """Leave `share` times the gradients of the mean loss over `count` samples: that loss, and the
+    seconds of forward alone.
 
     Goes in even parts of at most `most` samples; `expect` is told before the last of them. A worker
     may have no sample of a short last batch: no gradients, and a loss that is not known.
     """
-    value = 0.0 if count else float("nan")
+    value, forward = 0.0 if count else float("nan"), 0.0
     for begin, end in evenly(count, -(-count // most)):
         whole = end - begin == count
         piece = batch if whole else tuple(column[begin:end] for column in batch)
         part = (end - begin) / count
         if end == count:
             expect()
+        began = time.monotonic()
         value += part * task.gradients(model, piece, part * share)
-    return value
+        forward += max(0.0, task.forwarded - began)  # before it if this task does not tell
+    return value, forward

@@ -127,6 +127,7 @@ def post_from(
         rule=spec.optimizer or "sgd",
         hyper=Hyper.of(roster["hyper"]),
         secret=bytes.fromhex(roster["secret"]),
+        limits={int(server): rate for server, rate in roster["limits"].items()},
         certificate=roster["certificate"],
         shards=tuple((spans[0][0], spans[-1][1]) for spans in servers.held()),
         held=servers.held,

@@ -130,6 +130,9 @@ class OwnLoop:
             on_snapshot=lambda message: None,
             on_keep=lambda message, position: None,
         )
+        self._forward = self._entered = 0.0
+        model.register_forward_pre_hook(self._enter)
+        model.register_forward_hook(self._leave)
         self._began = time.monotonic()
         slate.begin(self.reporter.taken + 1, OWN)
 
@@ -138,6 +141,13 @@ class OwnLoop:
 
         # Bound to the optimizer, as learning-rate schedulers expect of its method.
         optimizer.step = MethodType(step, optimizer)  # type: ignore[method-assign]
+
+    def _enter(self, *_: Any) -> None:
+        self._entered = time.monotonic()
+
+    def _leave(self, model: nn.Module, *_: Any) -> None:
+        if model.training:
+            self._forward += time.monotonic() - self._entered
 
     def _apply_own(self) -> None:
         self._own_step()
@@ -159,7 +169,9 @@ class OwnLoop:
             self.loader.skip(outcome.skipped)
         lot = Lot(no_rows(count), count, epoch, last=False)
         loss = float(value) if value is not None else float("nan")
-        self.reporter.step(lot, loss, waited, arrived - self._began - waited, arrived, outcome)
+        began = self._began + waited  # the batch may have come later; that changes no sum
+        forward, self._forward = self._forward, 0.0
+        self.reporter.step(lot, loss, (waited, 0.0), forward, began, arrived, outcome)
         self._began = time.monotonic()
         self._slate.begin(self.reporter.taken + 1, OWN)
         if outcome.stop:

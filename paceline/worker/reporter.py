@@ -70,10 +70,20 @@ class Reporter:
         harm.between(position.taken)
 
     def step(
-        self, lot: Lot, loss: float, data: float, compute: float, arrived: float, outcome: Outcome
+        self,
+        lot: Lot,
+        loss: float,
+        spent: tuple[float, float],
+        forward: float,
+        began: float,
+        arrived: float,
+        outcome: Outcome,
     ) -> None:
-        """Record one step that ends now."""
+        """Record one step that ends now: it `spent` seconds on its batch and on copying it, `began`
+        to compute and `arrived` at the exchange."""
         now, t0 = time.monotonic(), self._t0
+        forward = max(0.0, forward - outcome.fetched)
+        backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
         count = 0 if outcome.dropped else len(lot.rows)
         self.dropped += outcome.dropped
         self.taken += 1
@@ -85,9 +95,12 @@ class Reporter:
             lot.epoch,
             count,
             loss,
-            data,
-            compute,
-            outcome.exchange,
+            *spent,
+            forward,
+            backward,
+            outcome.encode,
+            outcome.push,
+            outcome.pull,
             outcome.wait,
             outcome.update,
             arrived - t0,

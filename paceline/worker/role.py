@@ -24,6 +24,7 @@ from paceline.kernels.load import worthwhile
 from paceline.measure.clock import Clock
 from paceline.measure.malloc import give_back
 from paceline.spec import RunSpec
+from paceline.store.spans import SpanWriter
 from paceline.store.steps import StepWriter
 from paceline.tasks.base import Task
 from paceline.transport.control import Control, Message
@@ -37,7 +38,7 @@ from paceline.transport.slate import (
     WRITE,
     Slate,
 )
-from paceline.types import Facts, record
+from paceline.types import PAUSES, Facts, record
 from paceline.worker.batches import Batches
 from paceline.worker.device import gpu_of, pick_device
 from paceline.worker.harm import Harm
@@ -58,10 +59,23 @@ PARTING_SECONDS = 24 * 3600.0  # the slowest worker may be far behind; its death
 
 
 def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, slate: Slate) -> None:
+    clock = Clock(assignment["t0"])
+    with contextlib.closing(SpanWriter.of(assignment, PAUSES, clock)) as spans:
+        _work(assignment, fds, control, slate, clock, spans)
+
+
+def _work(
+    assignment: dict[str, Any],
+    fds: dict[str, int],
+    control: Control,
+    slate: Slate,
+    clock: Clock,
+    spans: SpanWriter,
+) -> None:
     notice = Notice()
     spec = RunSpec(**assignment["spec"])
     index, life = int(assignment["index"]), int(assignment["life"])
-    folder, clock = Path(assignment["folder"]), Clock(assignment["t0"])
+    folder = Path(assignment["folder"])
 
     task = task_for(spec, fds)
     torch.manual_seed(spec.seed)
@@ -80,7 +94,7 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, sl
     keeper = Keeper(control, replica, exchange, spec.checkpoint_every, slate)
     if not life and index in post.crew:  # others wait for whoever comes later
         keeper.prepare(Among(post.crew.index(index), len(post.crew)))
-    scorer = WorkerScorer(task, replica.model, data.test, control, clock, slate)
+    scorer = WorkerScorer(task, replica.model, data.test, control, clock, slate, spans)
     scorer.set_post(spec, roster["leads"])
     if life:
         control.send("started", round=exchange.round if spec.kind.samples == "slices" else None)
@@ -102,14 +116,14 @@ def worker(assignment: dict[str, Any], fds: dict[str, int], control: Control, sl
             slate=slate,
             steps=steps,
             at_epoch_end=scorer.at_epoch_end,
-            on_snapshot=give_snapshot,
-            on_keep=keeper.keep,
+            on_snapshot=spans.timed("snapshot", give_snapshot),
+            on_keep=spans.timed("checkpoint", keeper.keep),
             position=position,
             notice=notice,
             on_lead=scorer.lead,
         )
         lots = _lots(spec, post, data.train, control, exchange)
-        place = partial(to_device, device=device)
+        place = None if device.type == "cpu" else partial(to_device, device=device)
         with contextlib.closing(Batches(data.train, lots, slate, place)) as batches:
             recipe = Recipe.of(spec, facts)
             # A fast worker's share is larger; in parts it would be slower again.

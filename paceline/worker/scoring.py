@@ -11,6 +11,7 @@ from torch import nn
 from paceline.data.base import Samples
 from paceline.measure.clock import Clock
 from paceline.spec import RunSpec
+from paceline.store.spans import SpanWriter
 from paceline.tasks.base import Task
 from paceline.transport.control import Control
 from paceline.transport.slate import SCORE, Slate
@@ -32,6 +33,7 @@ class Scorer:
         control: Control,
         clock: Clock,
         slate: Slate,
+        spans: SpanWriter,
     ) -> None:
         self._task = task
         self._model = model
@@ -39,6 +41,7 @@ class Scorer:
         self._control = control
         self._clock = clock
         self._slate = slate
+        self._spans = spans
         self.samples = 0
 
     def tell(self, step: int, epoch: int, *, share: Share = ALL, final: bool = False) -> None:
@@ -48,7 +51,8 @@ class Scorer:
         if begin == end and (total or begin != share[0]):
             return  # nothing to add
         before = self._slate.at(SCORE)
-        sums, count = score(self._task, self._model, self._test, begin, end)
+        with self._spans.during("evaluate"):
+            sums, count = score(self._task, self._model, self._test, begin, end)
         self._slate.back(before)
         self.samples += count
         self._control.send(

@@ -26,6 +26,7 @@ import typer
 from paceline.cli import (
     convert,
     demo,
+    diagnose,
     doctor,
     launch,
     main,
@@ -206,13 +207,17 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
 def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
     verbs = (run.run, resume.resume, scale.scale, launch.launch, demo.demo, reproduce.reproduce)
-    known = {name for verb in (*verbs, convert.convert, doctor.doctor) for name in _flags(verb)}
+    known = {
+        name
+        for verb in (*verbs, convert.convert, diagnose.diagnose, doctor.doctor)
+        for name in _flags(verb)
+    }
     known |= {"--help"}
     assert set(re.findall(r"`(--[a-z0-9-]+)", prose)) <= known
 
 
 def _flags(verb: Callable[..., None]) -> set[str]:
-    return {flag(name) for name in inspect.signature(verb).parameters}
+    return {flag(name.rstrip("_")) for name in inspect.signature(verb).parameters}
 
 
 # The examples in the help of each verb.
@@ -222,6 +227,7 @@ EXAMPLES = [
     for verb in (
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
         *(reproduce.reproduce, resume.resume, scale.scale, convert.convert, doctor.doctor),
+        diagnose.diagnose,
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")

@@ -21,8 +21,8 @@ COMMON = {"errors", "types", "env", "files", "interrupts", "spec", "measure", "c
 
 MAY_IMPORT: dict[str, set[str]] = {
     # the way of a batch
-    "cli": {"api", "report", "store", "data", "doctor"},
-    "api": {"launch", "report", "store", "tasks", "data"},
+    "cli": {"api", "report", "diagnose", "store", "data", "doctor"},
+    "api": {"launch", "report", "diagnose", "store", "tasks", "data"},
     "launch": {"worker", "exchange", "server", "transport", "store", "data"},
     "worker": {"exchange", "server", "transport", "store", "tasks", "data"},
     "exchange": {"server", "transport"},

@@ -17,7 +17,7 @@ from paceline.errors import DataError, RoleDied, RunFailed
     [
         (
             "rnu",
-            "unknown verb 'rnu': did you mean 'run'? Known: convert, demo, doctor, launch, ",
+            "unknown verb 'rnu': did you mean 'run'? Known: convert, demo, diagnose, doctor, ",
         ),
         ("run --wrokers 2", "unknown flag '--wrokers': did you mean '--workers'?"),
         ("run --nope", "unknown flag '--nope'. See 'paceline run --help'."),

@@ -1,115 +1,194 @@
-"""The verdict names what limits a run, and who is waited for."""
+"""The verdict names what limits a run and who it is about, and claims nothing from nothing."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
 import pytest
+from evidence_samples import (
+    ALONE,
+    SHARED,
+    SYNC,
+    a_host,
+    a_server,
+    a_use,
+    a_worker,
+    anything,
+    evidence,
+    rate,
+)
+from hypothesis import given
+from hypothesis import strategies as st
 
-from paceline.diagnose.straggler import find_straggler
-from paceline.diagnose.verdict import PHASE_WORDS, Parts, verdict
-from paceline.store.steps import STEP, Steps
-from paceline.types import PHASES
+from paceline.diagnose.evidence import Evidence
+from paceline.diagnose.gains import batched, fewer, gone
+from paceline.diagnose.split import CAUSES, split
+from paceline.diagnose.straggler import Straggler
+from paceline.diagnose.usage import DiskUse
+from paceline.diagnose.verdict import FINDERS, NOTABLE, findings, verdict, weight
+
+LATE = Straggler(role="worker-1", share=0.98, late_seconds=0.05, rounds=100)
 
 
-def phases(**seconds: float) -> dict[str, float]:
-    return dict.fromkeys(PHASES, 0.0) | seconds
+def named(e: Evidence) -> tuple[str, list[str]]:
+    told = verdict(e)
+    json.dumps(told, allow_nan=False)
+    return told["bottleneck"], told["roles"]
 
 
-def arriving(*stamps: float, first: int = 0) -> Steps:
-    rows = np.zeros(len(stamps), dtype=STEP)
-    rows["step"] = np.arange(first, first + len(stamps))
-    rows["arrival"] = stamps
-    return rows
+BOTH = ["worker-0", "worker-1"]
 
 
-def rounds(lateness: dict[str, float], count: int = 100, jitter: float = 0.1) -> dict[str, Steps]:
-    rng = np.random.default_rng(0)
-    return {
-        role: arriving(*(np.arange(count) + late + jitter * rng.random(count)))
-        for role, late in lateness.items()
-    }
+@pytest.mark.parametrize(
+    ("e", "cause", "roles"),
+    [
+        (evidence(SHARED, wait=0.04), "compute", BOTH),
+        (evidence(ALONE, data=0.6), "input", ["worker-0"]),
+        (
+            evidence(SYNC, wait=0.8, steps=20.0, servers=[a_server()]),
+            "server-network",
+            ["server-0"],
+        ),
+        (
+            evidence(SYNC, wait=0.8, servers=[a_server(cpu=0.9, apply=0.7)]),
+            "server-cpu",
+            ["server-0"],
+        ),
+        (evidence(SYNC, wait=0.4, push=0.4, steps=20_000.0), "small-batch", BOTH),
+        (evidence(SYNC, encode=0.5, servers=[a_server(decode=0.1)]), "codec", BOTH),
+        (evidence(SHARED, evaluation=0.7), "evaluation", BOTH),
+        (evidence(ALONE, update=0.7), "update", ["worker-0"]),
+        (evidence(SHARED, straggler=LATE, late=0.5), "straggler", ["worker-1"]),
+        (
+            evidence(SYNC, pull=0.8, straggler=LATE, late=0.6, own=0.0),
+            "worker-network",
+            ["worker-1"],
+        ),
+        (evidence(ALONE, other=0.6), "other", ["worker-0"]),
+    ],
+)
+def test_each_cause_is_named_with_its_roles(e: Evidence, cause: str, roles: list[str]) -> None:
+    assert named(e) == (cause, roles)
 
 
-def test_compute_says_what_would_not_help() -> None:
-    workers = {f"worker-{i}": phases(compute=9.1, exchange=0.9) for i in range(2)}
-    found = verdict(Parts(phases=workers, cores=2))
-    assert found["bottleneck"] == "compute"
-    assert found["sentence"] == (
-        "compute: workers spend 91 % of their time in forward and backward; "
-        "more cores would help, another exchange would not."
+def test_threads_that_take_turns() -> None:
+    crowded = replace(a_worker(), use=a_use("worker-0", cpu=1.0, delay=4.0))
+    found = verdict(evidence(ALONE, workers=(crowded,), cores=2, threads=8))
+    assert found["bottleneck"] == "threads"
+    assert found["findings"][0]["advice"][0]["changes"] == {"threads": 2}
+
+
+def test_roles_that_take_turns() -> None:
+    crew = tuple(
+        replace(a_worker(n), use=a_use(f"worker-{n}", cpu=0.5, delay=0.5)) for n in range(4)
     )
-    assert found["evidence"]["shares"]["compute"] == pytest.approx(0.91)
-    assert found["advice"]
+    found = verdict(evidence(SYNC.with_(workers=4, transport="shm"), workers=crew, cores=2))
+    assert found["bottleneck"] == "cores"
+    assert "4 workers take turns on 2 cores" in found["sentence"]
+    assert found["findings"][0]["advice"][0]["changes"] == {"workers": 2}
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_the_largest_share_is_the_bottleneck(phase: str) -> None:
-    found = verdict(Parts(phases={"worker-0": phases(**{phase: 6.0})}))
-    assert found["bottleneck"] == phase
-    assert found["sentence"].startswith(f"{phase}: the worker spends 100 % of its time ")
-    json.dumps(found, allow_nan=False)
+def test_memory_that_is_short() -> None:
+    host = a_host(pressure={"memory": rate(0.6)}, swapped_in=rate(5e7), swapped_out=rate(5e7))
+    found = verdict(evidence(SHARED, data=0.1, hosts={"box": host}))
+    assert found["bottleneck"] == "memory"
+    assert found["findings"][0]["advice"][0]["changes"] == {"batch": 32, "accumulate": 2}
+    calm = a_host(pressure={"memory": rate(0.6)})  # of something else: nothing came or went
+    assert verdict(evidence(SHARED, hosts={"box": calm}))["bottleneck"] == "compute"
 
 
-def test_every_phase_has_words() -> None:
-    assert tuple(PHASE_WORDS) == PHASES
-
-
-def test_waiting_names_the_straggler() -> None:
-    late = find_straggler(rounds({"worker-0": 0, "worker-1": 0, "worker-2": 0.5}))
-    workers = {f"worker-{i}": phases(wait=6, compute=4) for i in range(3)}
-    found = verdict(Parts(phases=workers, cores=8, straggler=late))
-    assert "behind worker-2 which arrives last in 100 % of rounds" in found["sentence"]
-    assert found["evidence"]["straggler"]["role"] == "worker-2"
-    assert "worker-2" in found["advice"][0]
-
-
-def test_more_roles_than_cores_is_cores() -> None:
-    workers = {f"worker-{i}": phases(compute=1) for i in range(2)}
-    parts = Parts(phases=workers, servers=1, cores=2, cores_used=1.93)
-    found = verdict(parts)
-    assert found["sentence"] == (
-        "cores: 2 workers and 1 server take turns on 2 cores, of which 1.9 are busy; "
-        "more cores or fewer workers would help, another exchange would not."
+def test_a_disk_that_is_slow() -> None:
+    host = a_host(
+        pressure={"io": rate(0.65)}, disks={"sda": DiskUse(rate(2e7), rate(0.0), rate(0.97))}
     )
-    assert found["advice"][0] == "try --workers 1"
+    found = verdict(evidence(ALONE, data=0.7, hosts={"box": host}))
+    assert found["bottleneck"] == "disk"
+    assert {"sda busy", "read from sda"} <= {f["what"] for f in found["findings"][0]["evidence"]}
+    asleep = a_host(pressure={"io": rate(0.0)})
+    assert verdict(evidence(ALONE, data=0.7, hosts={"box": asleep}))["bottleneck"] == "input"
 
 
-def test_roles_that_leave_cores_idle_are_not_short_of_them() -> None:
-    workers = {f"worker-{i}": phases(exchange=1) for i in range(4)}
-    assert verdict(Parts(phases=workers, cores=2, cores_used=0.9))["bottleneck"] == "exchange"
-    assert verdict(Parts(phases=workers, cores=2))["bottleneck"] == "cores"
-    assert verdict(Parts(phases=workers))["bottleneck"] == "exchange"
+def test_nothing_is_a_verdict_too() -> None:
+    told = verdict(evidence(SHARED, wait=0.04))["sentence"]
+    assert told == "compute: nothing: compute-bound at 96 % of the limit; more workers will scale."
+    full = verdict(evidence(SHARED, wait=0.04, cores=2))
+    assert "more cores or hosts will scale" in full["sentence"]
+    assert not full["findings"][0]["advice"][0]["changes"]
 
 
-def test_nothing_recorded_is_said() -> None:
-    for nothing in ({}, {"worker-0": phases()}):
-        found = verdict(Parts(phases=nothing))
-        assert found["bottleneck"] == "unknown"
-        assert found["advice"] == []
+def test_of_two_the_larger_comes_first() -> None:
+    both = {"straggler": LATE, "late": 0.2}
+    assert verdict(evidence(SHARED, data=0.0, evaluation=0.5, **both))["sentence"].endswith(
+        " Second: straggler (worker-1), 20 %."
+    )
+    both["late"] = 0.5
+    found = verdict(evidence(SHARED, evaluation=0.25, **both))
+    assert [each["cause"] for each in found["findings"][:2]] == ["straggler", "evaluation"]
 
 
-def test_straggler_is_who_arrives_last() -> None:
-    found = find_straggler(rounds({"worker-0": 0, "worker-1": 0.3}))
-    assert found is not None
-    assert (found.role, found.share, found.rounds) == ("worker-1", 1.0, 100)
-    assert found.late_seconds == pytest.approx(0.3, abs=0.03)
+def test_conflicts_are_told_and_lower_confidence() -> None:
+    starved = a_server(cpu=0.1, apply=0.75)
+    found = verdict(evidence(SYNC, wait=0.8, servers=[starved]))
+    assert found["bottleneck"] == "server-cpu"
+    assert "keeps it from its core" in found["conflicts"][0]
+    assert found["confidence"] == "medium"
+    even = verdict(evidence(ALONE, data=0.35, evaluation=0.35))
+    assert "cost about as much" in even["conflicts"][0]
 
 
-def test_chance_makes_no_straggler() -> None:
-    assert find_straggler(rounds({f"worker-{i}": 0 for i in range(4)})) is None
+def test_a_short_run_is_not_sure() -> None:
+    assert verdict(evidence(SHARED, evaluation=0.7))["confidence"] == "high"
+    assert verdict(evidence(SHARED, evaluation=0.7, steps=5.0))["confidence"] == "low"
 
 
-def test_no_straggler_without_rounds_in_common() -> None:
-    alone = {"worker-0": arriving(1, 2, 3)}
-    apart = alone | {"worker-1": arriving(1, 2, 3, first=10)}
-    unstamped = {"worker-0": arriving(0, 0), "worker-1": arriving(0, 0)}
-    assert [find_straggler(each) for each in (alone, apart, unstamped, {})] == [None] * 4
+@given(anything)
+def test_shares_add_up_and_nothing_is_claimed_from_nothing(e: Evidence) -> None:
+    found = split(e)
+    if not e.path:
+        assert not found
+        assert verdict(e)["bottleneck"] == "unknown"
+        return
+    assert set(found) == set(CAUSES) == set(FINDERS)
+    assert sum(found.values()) == pytest.approx(1.0, abs=1e-6)
+    assert min(found.values()) >= -1e-9
 
 
-def test_a_step_taken_again_counts_as_the_last_time() -> None:
-    again = np.concatenate([arriving(1.0, 2.0, 3.0), arriving(5.0, 6.0, first=1)])
-    found = find_straggler({"worker-0": arriving(0.9, 2.5, 3.5), "worker-1": again})
-    assert found is not None
-    assert (found.role, found.rounds, found.share) == ("worker-1", 3, 1.0)
+@given(anything)
+def test_findings_are_ranked_and_gains_are_gains(e: Evidence) -> None:
+    found = findings(e)
+    weights = [weight(each.cause, each.share) for each in found]
+    assert weights == sorted(weights, reverse=True)
+    for each in found:
+        assert each.share >= NOTABLE
+        assert each.sentence
+        for advice in each.advice:
+            assert 1.0 <= advice.gain.low <= advice.gain.high < float("inf")
+
+
+@given(anything)
+def test_a_verdict_is_json_and_its_changes_are_specs(e: Evidence) -> None:
+    told = verdict(e)
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    for each in told["findings"]:
+        assert len(each["advice"]) <= 3
+        for advice in each["advice"]:
+            e.spec.with_(**advice["changes"])  # raises if it is refused
+
+
+@given(st.floats(0, 1), st.floats(1, 100))
+def test_the_laws_of_gains(share: float, times: float) -> None:
+    assert 1.0 <= fewer(share, times) <= gone(share)
+    assert 1.0 <= batched(share, times) <= times + 1e-9
+    assert batched(1.0, times) == pytest.approx(times)
+    assert gone(0.5) == 2.0
+
+
+def test_advice_that_a_spec_refuses_is_not_given() -> None:
+    spec = SYNC.with_(inject=["slow:server-0x8"])
+    server = a_server(cpu=0.9, apply=0.7)
+    told: dict[str, Any] = verdict(evidence(spec, wait=0.8, servers=[server]))["findings"][0]
+    assert not any(advice["changes"].get("transport") == "shm" for advice in told["advice"])
+    told = verdict(evidence(SYNC, wait=0.8, servers=[server]))["findings"][0]
+    assert any(advice["changes"].get("transport") == "shm" for advice in told["advice"])

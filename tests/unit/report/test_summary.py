@@ -36,7 +36,7 @@ ROLE = [
     *("role", "inside", "host", "device", "restarts", "samples", "steps", "dropped", "seconds"),
     *("holds_mb", "coding", "accuracy", "gpu", "cpu_pct", "delay_pct", "threads", "memory_mb"),
     *("peak_memory_mb", "context_switches", "major_faults", "read_mb", "written_mb", "traffic"),
-    *("sent_mb", "received_mb", "phases", "staleness", "share"),
+    *("sent_mb", "received_mb", "phases", "spans", "staleness", "share"),
 ]
 HOST = [
     *("host", "seconds", "cores", "usable", "iowait_pct", "steal_pct", "running", "load"),
@@ -62,7 +62,9 @@ def take_steps(
     for i in range(count):
         end = start + 0.01 * (i + 1)
         writer.append(
-            *(end, i, 0, 64, loss, 0.0005, 0.008, 0.001, 0.0005, 0), *(end - 0.0015, i, i % 3)
+            *(end, i, 0, 64, loss),
+            *(0.0005, 0, 0.003, 0.005, 0, 0.0006, 0.0004, 0.0005, 0),
+            *(end - 0.0015, i, i % 3),
         )
     writer.close()
 
@@ -129,7 +131,10 @@ def test_the_contract_is_kept_to_the_letter(done: RunFolder) -> None:
         *("samples_per_second", "low", "high", "warmup_steps", "steps")
     ]
     assert list(summary["seconds"]) == ["total", "train", "startup", "to_target"]
-    assert list(summary["verdict"]) == ["bottleneck", "sentence", "evidence", "advice"]
+    assert list(summary["verdict"]) == [
+        *("bottleneck", "sentence", "evidence", "advice"),
+        *("roles", "confidence", "why", "conflicts", "findings"),
+    ]
     assert all(list(each) == ROLE for each in summary["roles"])
     assert list(by_role(summary)["worker-0"]["phases"]) == list(PHASES)
     assert summary["events"][1] == {
@@ -168,6 +173,13 @@ def test_roles_of_a_finished_run(done: RunFolder) -> None:
     assert worker["memory_mb"] == 45.0
     assert (worker["sent_mb"], worker["received_mb"]) == (7.0, 8.0)
     assert worker["phases"]["compute"] == pytest.approx(1.6)
+    assert worker["spans"] == pytest.approx(
+        {
+            **{"data": 0.1, "copy": 0, "forward": 0.6, "backward": 1.0, "encode": 0},
+            **{"push": 0.12, "pull": 0.08, "wait": 0.1, "update": 0},
+        }
+    )
+    assert server["spans"] is None  # nor of any that were not recorded
     assert worker["staleness"] == {
         "mean": pytest.approx(0.995),
         "max": 2,

@@ -20,6 +20,9 @@ class Line:
     def mute(self, silent: bool) -> None:
         self.silent = silent
 
+    def limit(self, rate: float) -> None:
+        self.rate = rate
+
 
 def lines(lease: float) -> tuple[Lines, list[Any]]:
     """Of two workers."""
@@ -111,3 +114,13 @@ def test_a_standby_can_be_cut_off_too() -> None:
     assert other.silent
     assert held.missing(other, 4.0) == []  # type: ignore[arg-type]
     assert other.closed
+
+
+def test_a_new_line_of_a_limited_worker_is_limited_too() -> None:
+    held = Lines(0.0, {1: 5e6})
+    made: list[Any] = [Line(), Line(), Line()]
+    held.claim(made[0], 0)
+    held.claim(made[1], 1)
+    made[1].close()
+    held.claim(made[2], 1)
+    assert [getattr(line, "rate", None) for line in made] == [None, 5e6, 5e6]

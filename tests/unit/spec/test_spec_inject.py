@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paceline.errors import SpecError
 from paceline.spec import RunSpec
-from paceline.spec.inject import LINES, SHAPES, Injection, inject_faults, injection
+from paceline.spec.inject import LINES, SHAPES, Injection, inject_faults, injection, line_limits
 
 ROLES = st.sampled_from(["worker-0", "worker-17", "server-3", "standby-1", "evaluator"])
 ENDS = st.sampled_from(
@@ -32,10 +32,14 @@ def injections(draw: st.DrawFn) -> Injection:
         role, peer = draw(ENDS)
         text = f"{kind}:{role}-{peer}"
     if kind == "slow":
-        role = "worker-0"
+        role = draw(st.sampled_from(["worker-0", "server-3"]))
         factor = 1 + draw(st.integers(1, 998_000)) / 1000
         text = f"slow:{role}x{factor:.3f}"
         factor = float(f"{factor:.3f}")
+    if kind == "limit":
+        role, megabits = draw(st.sampled_from(["worker-0", "server-3"])), draw(AMOUNTS)
+        text = f"limit:{role}={megabits:.3f}mbit"
+        return Injection(text=text, kind=kind, role=role, rate=megabits * 1e6 / 8)
     if kind in ("kill", "stop") and draw(st.booleans()):
         at, step = 0.0, draw(st.integers(1, 10**9))
     text += f"@step={step}" if step else f"@{at:.3f}s"
@@ -61,6 +65,13 @@ def test_whatever_else_is_written_is_read_or_refused(text: str) -> None:
         assert 1 <= read.factor < math.inf
 
 
+def test_a_limit_is_shared_out_among_connections() -> None:
+    assert line_limits(["limit:server-1=80mbit"], 2, 2) == {(0, 1): 5e6, (1, 1): 5e6}
+    both = line_limits(["limit:server-0=80mbit", "limit:worker-1=8mbit", "kill:worker-0@1s"], 2, 1)
+    assert both == {(0, 0): 5e6, (1, 0): 1e6}
+    assert line_limits([], 3, 1) == {}
+
+
 def test_slow_needs_no_moment() -> None:
     assert injection("slow:worker-0x1.78") == Injection(
         text="slow:worker-0x1.78", kind="slow", role="worker-0", factor=1.78
@@ -70,7 +81,10 @@ def test_slow_needs_no_moment() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("kil:worker-0@3s", "did you mean 'kill'? Known: cut, disk-full, kill, mute, slow, stop."),
+        (
+            "kil:worker-0@3s",
+            "did you mean 'kill'? Known: cut, disk-full, kill, limit, mute, slow, stop.",
+        ),
         ("cut:worker-0@5s+2s", "'worker-0' is no connection"),
         ("cut:server-0-worker-0@5s+2s", "is no connection"),
         ("cut:worker-0-server-0@5s", "'' is no time it could last; say cut:worker-0-server-0@3s"),
@@ -88,7 +102,12 @@ def test_slow_needs_no_moment() -> None:
         ("slow:worker-0", "is no factor"),
         ("slow:worker-0x1", "'1' is no factor above 1"),
         ("slow:worker-0xinf", "'inf' is no factor above 1"),
-        ("slow:server-0x2", "only workers can be slow, not server-0"),
+        ("slow:standby-0x2", "only workers and servers can be slow, not standby-0"),
+        ("limit:server-0", "'' is no speed"),
+        ("limit:server-0=100", "'100' is no speed"),
+        ("limit:server-0=0mbit", "'0mbit' is no speed"),
+        ("limit:evaluator=1mbit", "only workers and servers can be limited, not evaluator"),
+        ("limit:server-0=1mbit@3s", "it holds all the time"),
         ("slow:worker-0x2@step=5", "'step=5' is no moment"),
         ("disk-full", "'' is no moment; say disk-full@3s"),
         ("disk-full:worker-0@3s", "it has no role"),
@@ -120,6 +139,7 @@ def test_a_fault_is_a_sentence_with_the_remedy(text: str, told: str) -> None:
             {"workers": 2, "transport": "tcp", "inject": ["cut:worker-2-server-0@1s+1s"]},
             "no worker-2",
         ),
+        ({"workers": 2, "inject": ["limit:worker-0=1mbit"]}, "only connections to servers"),
         ({"inject": "kill:worker-0@1s"}, "must be a list of strings"),
         ({"inject": [3]}, "--inject 3: must be a string"),
     ],

@@ -15,18 +15,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.errors import StoreError
-from paceline.store.steps import BUFFER_ROWS, HEADER, ROW, STEP, StepWriter, read_steps
+from paceline.store.steps import (
+    BUFFER_ROWS,
+    FIRST,
+    HEADER,
+    NOW,
+    ROW,
+    STEP,
+    StepWriter,
+    read_steps,
+)
+from paceline.types import FINE, PHASES
 
 u4 = st.integers(0, 2**32 - 1)
 f4 = st.floats(width=32)
 f8 = st.floats()
-rows = st.lists(
-    st.tuples(f8, u4, u4, u4, f4, f4, f4, f4, f4, f4, f8, st.integers(0, 2**64 - 1), u4)
-)
+rows = st.lists(st.tuples(f8, u4, u4, u4, f4, *[f4] * 9, f8, st.integers(0, 2**64 - 1), u4))
 
 
 def row(step: int) -> tuple[float, ...]:
-    return (step + 0.5, step, 1, 64, 0.25, 0.1, 0.2, 0.3, 0.4, 0.5, step + 0.25, step + 7, 2)
+    phases = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    return (step + 0.5, step, 1, 64, 0.25, *phases, step + 0.25, step + 7, 2)
 
 
 def write(path: Path, numbers: range) -> None:
@@ -36,8 +45,8 @@ def write(path: Path, numbers: range) -> None:
     writer.close()
 
 
-def test_a_row_is_64_bytes_without_padding() -> None:
-    assert ROW == 64
+def test_a_row_is_80_bytes_without_padding() -> None:
+    assert ROW == 80
 
 
 @settings(max_examples=50, deadline=None)
@@ -48,8 +57,8 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, written: list[tupl
     for values in written:
         writer.append(*values)
     writer.close()
-    read, expected = read_steps(path), np.array(written, dtype=STEP)
-    for name in STEP.names or ():
+    read, expected = read_steps(path), np.array(written, dtype=NOW.row)
+    for name in NOW.row.names or ():
         assert np.array_equal(read[name], expected[name], equal_nan=True), name
 
 
@@ -85,7 +94,7 @@ def test_a_loss_beyond_single_precision_is_infinite(tmp_path: Path) -> None:
 
 def test_a_row_with_a_value_missing_is_refused(tmp_path: Path) -> None:
     writer = StepWriter(tmp_path / "w.steps")
-    with pytest.raises(Exception, match="13"):
+    with pytest.raises(Exception, match="17"):
         writer.append(*row(1)[:-1])
     writer.close()
     assert len(read_steps(tmp_path / "w.steps")) == 0
@@ -207,6 +216,28 @@ def test_appending_is_cheap(tmp_path: Path) -> None:
         best = min(best, time.perf_counter() - begin)
     writer.close()
     print(f"StepWriter.append: {1e6 * best / count:.2f} us")  # noqa: T201
+
+
+def test_phases_are_the_sums_of_the_finer_ones(tmp_path: Path) -> None:
+    write(tmp_path / "w.steps", range(3))
+    steps = read_steps(tmp_path / "w.steps")
+    assert steps["compute"] == pytest.approx([0.9] * 3)  # copy, forward, backward
+    assert steps["exchange"] == pytest.approx([1.8] * 3)  # encode, push, pull
+    assert sum(steps[phase] for phase in PHASES) == pytest.approx(sum(steps[f] for f in FINE))
+
+
+def test_a_file_of_the_first_version_is_read_and_taken_up_in_its_own_form(tmp_path: Path) -> None:
+    path = tmp_path / "w.steps"
+    old = [(0.5, n, 1, 64, 0.25, 0.1, 0.2, 0.3, 0.4, 0.5, 0.2, 7, 2) for n in (1, 2, 3)]
+    path.write_bytes(FIRST.header + np.array(old, dtype=FIRST.row).tobytes() + b"torn")
+    writer = StepWriter(path, after=2)
+    writer.append(*row(3))
+    writer.close()
+    steps = read_steps(path)
+    assert steps["step"].tolist() == [1, 2, 3]
+    assert steps["compute"] == pytest.approx([0.2, 0.2, 0.9])
+    assert steps["exchange"] == pytest.approx([0.3, 0.3, 1.8])
+    assert np.isnan([steps[name] for name in FINE if name not in PHASES]).all()
 
 
 @given(rows=st.integers(0, 40), after=st.integers(0, 50), torn=st.integers(0, ROW - 1))
