@@ -128,7 +128,7 @@ def execute(
 
 
 def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: Nursery) -> Run:
-    _look_at_data(spec)
+    look_at_data(spec)
     stopping = Stopping()
     with stopping.caught():  # from before there is a folder until its result is in it
         given = "object" if work.task else "script" if work.script else "spec"
@@ -159,7 +159,7 @@ def resume(
     with stopping.caught():
         with folder.alone():
             spec, going_on = prepare(folder, epochs, steps)
-            _look_at_data(spec)
+            look_at_data(spec)
             take_up(folder, spec, going_on)
         try:
             with _nursery() as nursery:
@@ -237,7 +237,7 @@ def scale(
     return ask(folder, Request(workers=workers, servers=servers), told or (lambda _: None))
 
 
-def _look_at_data(spec: RunSpec) -> None:
+def look_at_data(spec: RunSpec) -> None:
     """Refuse what no worker could train on."""
     if spec.task in BUILT_IN:
         name = with_features(spec.data or data_of(spec.task), spec.features)

@@ -31,6 +31,18 @@ def runs_dir() -> Path:
     return Path(os.environ.get("PACELINE_RUNS", "runs"))
 
 
+def prices_file() -> Path | None:
+    """PACELINE_PRICES: the user's own price book; else the one in their configuration, if any."""
+    if value := os.environ.get("PACELINE_PRICES"):
+        return Path(value)
+    try:
+        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    except RuntimeError:
+        return None
+    own = base / "paceline" / "prices.toml"
+    return own if own.is_file() else None
+
+
 def secret() -> str | None:
     """PACELINE_SECRET: what both ends of `paceline doctor --peer` know, and nobody else."""
     return os.environ.get("PACELINE_SECRET") or None

@@ -96,7 +96,9 @@ def spec_flags(
         @wraps(verb)
         def called(**values: Any) -> None:
             texts = {name: values.pop(name) for name in fields}
-            given = {name: _value(name, text) for name, text in texts.items() if text is not None}
+            given = {
+                name: field_value(name, text) for name, text in texts.items() if text is not None
+            }
             given = {name: value for name, value in given.items() if value != []}  # not given
             verb(given=given, **values)
 
@@ -117,7 +119,7 @@ def spec_flags(
     return decorate
 
 
-def _value(name: str, text: Any) -> Any:
+def field_value(name: str, text: Any) -> Any:
     """The text as the number its field wants. What is none stays text: RunSpec tells all faults."""
     for kind in (int, float):
         if kind in _kinds(name):

@@ -11,7 +11,9 @@ import typer
 
 from paceline import __version__
 from paceline.cli.codes import FAILED, INTERRUPTED
+from paceline.cli.compare import compare
 from paceline.cli.convert import convert
+from paceline.cli.cost import cost
 from paceline.cli.demo import demo
 from paceline.cli.diagnose import diagnose
 from paceline.cli.doctor import doctor
@@ -24,6 +26,7 @@ from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.scale import scale
 from paceline.cli.show import show
+from paceline.cli.sweep import sweep
 from paceline.errors import UnknownName
 
 app = typer.Typer(
@@ -50,7 +53,21 @@ def paceline(
         typer.echo(ctx.get_help())
 
 
-for verb in (demo, run, resume, scale, runs, show, diagnose, reproduce, convert, doctor):
+for verb in (
+    demo,
+    run,
+    sweep,
+    resume,
+    scale,
+    runs,
+    show,
+    diagnose,
+    compare,
+    cost,
+    reproduce,
+    convert,
+    doctor,
+):
     app.command(cls=Verb)(plainly(verb))
 # What stands after the script is the script's own, flags included.
 app.command(cls=Verb, context_settings={"allow_interspersed_args": False})(plainly(launch))

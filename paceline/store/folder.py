@@ -21,27 +21,23 @@ Every file is replaced whole or only grows, so that a run can be read while it i
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import math
 import os
-import re
 import secrets
-import shutil
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.errors import RequestError, StoreError
+from paceline.errors import StoreError
 from paceline.exchange.catalog import STRATEGIES
 from paceline.spec import RunSpec
 from paceline.store.atomic import write_atomic
 from paceline.store.checkpoints import Checkpoints
-from paceline.store.faults import cannot_read, cannot_write
 from paceline.store.lines import LineFile
 from paceline.store.live import STATES, launcher, live_fault, true_state
 from paceline.store.lookup import SPEC, locate
+from paceline.store.making import alone, new_folder
 from paceline.store.origin import origin
 from paceline.store.spans import Spans, read_spans, spans_path
 from paceline.store.steps import Steps, read_steps
@@ -74,19 +70,8 @@ class RunFolder:
         The launcher is this process. `label` stands in the name instead of task and strategy.
         `given` says what the workers run: what the spec names, or an `object` or a `script`.
         """
-        making = root / f".new-{secrets.token_hex(6)}"
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            making.mkdir()
-        except OSError as wrong:
-            raise cannot_write(root, wrong) from wrong
-        try:
-            _fill(cls(making), spec, given)
-            return cls(_name(making, root, label or _describe(spec)))
-        except OSError as wrong:
-            raise cannot_write(root, wrong) from wrong
-        finally:
-            shutil.rmtree(making, ignore_errors=True)  # still there only if something failed
+        what = label or _describe(spec)
+        return cls(new_folder(root, what, lambda path: _fill(cls(path), spec, given)))
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -179,22 +164,9 @@ class RunFolder:
         write_atomic(self.path / SPEC, to_json(about, indent=1))
         self.write_live("starting", os.getpid(), [])
 
-    @contextlib.contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> AbstractContextManager[None]:
         """Keep others from taking the run up at the same time; RequestError if one does already."""
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError as wrong:
-            raise cannot_read(self.path, wrong) from wrong
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                taken = f"'{self.name}' is being taken up by another command."
-                raise RequestError(taken) from None
-            yield
-        finally:
-            os.close(descriptor)
+        return alone(self.path)
 
     @property
     def id(self) -> str:
@@ -310,26 +282,8 @@ def _fill(folder: RunFolder, spec: RunSpec, given: str) -> None:
     folder.write_live("starting", os.getpid(), [])
 
 
-def _name(making: Path, root: Path, what: str) -> Path:
-    """Give the finished folder a name that no other has, by a rename that only one can win."""
-    name = f"{datetime.now():%Y%m%d-%H%M%S}-{_slug(what)}"
-    path, taken = root / name, 1
-    while True:
-        try:
-            return making.rename(path)
-        except OSError as wrong:  # Linux says either of these of a folder that is not empty
-            if wrong.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-        taken += 1
-        path = root / f"{name}-{taken}"
-
-
 def _describe(spec: RunSpec) -> str:
     return f"{spec.task.rpartition(':')[2]}-{spec.strategy}-{spec.workers}w"
-
-
-def _slug(words: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._]+", "-", words).strip("-.") or "run"
 
 
 def _score(told: dict[str, Any]) -> Score:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.errors import StoreError
 from paceline.store.folder import RESULT, RunFolder
-from paceline.store.lookup import run_paths
+from paceline.store.lookup import kind_of, run_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RunEntry:
 
 def list_runs(root: Path) -> list[RunEntry]:
     """All runs in `root`, newest first. A damaged one is listed as such; it hides no other."""
-    entries = [_entry(path) for path in run_paths(root)]
+    entries = [_entry(path) for path in run_paths(root) if kind_of(path) != "sweep"]
     # Times are UTC in one format, so they sort as text; a run with none sorts by its name, last.
     return sorted(entries, key=lambda entry: (entry.started or "", entry.name), reverse=True)
 

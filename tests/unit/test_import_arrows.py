@@ -21,7 +21,8 @@ COMMON = {"errors", "types", "env", "files", "interrupts", "spec", "measure", "c
 
 MAY_IMPORT: dict[str, set[str]] = {
     # the way of a batch
-    "cli": {"api", "report", "diagnose", "store", "data", "doctor"},
+    "cli": {"api", "sweeps", "study", "report", "diagnose", "store", "data", "doctor"},
+    "sweeps": {"api", "study", "report", "store"},
     "api": {"launch", "report", "diagnose", "store", "tasks", "data"},
     "launch": {"worker", "exchange", "server", "transport", "store", "data"},
     "worker": {"exchange", "server", "transport", "store", "tasks", "data"},
@@ -31,6 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # what is trained
     "tasks": {"data"},
     "data": set(),
+    # which runs answer a question
+    "study": set(),
     # what is kept, read and told
     "store": set(),
     "diagnose": {"store"},
@@ -51,7 +54,18 @@ MAY_IMPORT: dict[str, set[str]] = {
 LEAVES = {"spec", "measure", "catalog", "files", "interrupts", "kernels", "types", "errors", "env"}
 
 # They read what a run left behind, on machines that may have no torch at all.
-WITHOUT_TORCH = ("cli", "spec", "store", "measure", "diagnose", "report", "errors", "types", "env")
+WITHOUT_TORCH = (
+    "cli",
+    "spec",
+    "study",
+    "store",
+    "measure",
+    "diagnose",
+    "report",
+    "errors",
+    "types",
+    "env",
+)
 
 
 def modules() -> list[Path]:

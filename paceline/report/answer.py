@@ -1,0 +1,121 @@
+"""A sweep's answer to its question, in plain sentences; an honest no is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paceline.report.words import Summary, many, percent
+
+NUMBERS = {2: "a second worker makes", 3: "three workers make", 4: "four workers make"}
+ALONE = "single"
+MOST_REPEATS = 50  # that anybody would make
+
+
+def answer(summary: Summary) -> str:
+    """What the cells measured so far say, a sentence for each baseline."""
+    cells = summary["cells"]
+    bases = [cell for cell in cells if cell["base"] == cell["cell"]]
+    told = [_against(base, cells, summary.get("target")) for base in bases]
+    failed = summary["trials"]["failed"]
+    if failed:
+        told.append(f"{failed} of {many(_made(summary), 'run')} failed.")
+    lost = [c["cell"] for c in cells if c["base"] not in {base["cell"] for base in bases}]
+    if lost:
+        told.append(f"There is nothing to hold these against: {'; '.join(lost)}.")
+    return " ".join(sentence for sentence in told if sentence) or "Nothing has been measured yet."
+
+
+def _against(base: Summary, cells: Sequence[Summary], target: Summary | None) -> str:
+    own = [c for c in cells if c["base"] == base["cell"] and c["gain"]]
+    known = [c for c in own if c["gain"]["throughput"]["value"] is not None]
+    if not known:
+        return ""
+    known.sort(key=lambda cell: cell["gain"]["throughput"]["value"], reverse=True)
+    clauses = [_speed(cell, base) + _rest(cell, target) for cell in known]
+    if len(known) > 1 or _crew(base) == 1:
+        if all((cell["gain"]["throughput"]["high"] or 9) < 1 for cell in known):
+            who = "one worker" if _crew(base) == 1 else base["cell"]
+            clauses.insert(0, f"{who} is the fastest here")
+        elif not any(_faster(cell) for cell in known):
+            who = "one worker" if _crew(base) == 1 else base["cell"]
+            clauses.insert(0, f"nothing was shown to be faster than {who}")
+    needed = [cell["gain"]["repeats_needed"] for cell in known if not _decided(cell)]
+    known_needs = [count for count in needed if count]
+    told = "; ".join(clauses)
+    told = f"{told[0].upper()}{told[1:]}."
+    repeats = max((cell["repeats"] for cell in known), default=0)
+    if needed and repeats < 2:
+        told += " One repeat does not tell what is noise; --repeats 3 is the least that does."
+    elif needed and (len(known_needs) < len(needed) or max(known_needs) > MOST_REPEATS):
+        told += " Runs of one cell vary too much here to show less; let nothing else run meanwhile."
+    elif known_needs and max(known_needs) > repeats:
+        told += f" About {max(known_needs)} repeats would show a difference of 5 %."
+    return told
+
+
+def _speed(cell: Summary, base: Summary) -> str:
+    gain = cell["gain"]["throughput"]
+    workers, alone = _crew(cell), _crew(base)
+    told = f"{gain['value']:.2f} times"
+    bounds = _bounds(gain, "{:.2f}")
+    how = _without_crew(cell)
+    if gain["different"] is False:
+        return f"{cell['cell']} shows no difference in speed from {base['cell']}{bounds}"
+    if alone == 1 and workers > 1 and base["fields"].get("strategy") == ALONE:
+        who = NUMBERS.get(workers, f"{workers} workers make")
+        return f"with {how} {who} it {told} as fast{bounds}"
+    return f"{cell['cell']} is {told} as fast as {base['cell']}{bounds}"
+
+
+def _rest(cell: Summary, target: Summary | None) -> str:
+    """How soon it learned, and whether it learned as well."""
+    told = ""
+    gain = cell["gain"]["to_target"]
+    if target and gain["value"] is not None:
+        speed = cell["gain"]["throughput"]
+        apart = gain["different"] is not False or speed["different"] is not False
+        if apart:
+            told = f", {gain['value']:.2f} times to {aim(target)}{_bounds(gain, '{:.2f}')}"
+    elif target and cell["reached"] < cell["repeats"]:
+        told = f", but met {aim(target)} in {cell['reached']} of {many(cell['repeats'], 'run')}"
+    right = cell["gain"]["accuracy"]
+    if right["different"]:
+        points = 100 * right["value"]
+        told += f", {abs(points):.2f} points {'more' if points > 0 else 'less'} accurate"
+    return told
+
+
+def aim(target: Summary) -> str:
+    """`98.12 % accuracy`, `a loss of 0.0612`"""
+    if target["metric"] == "accuracy":
+        return f"{percent(target['value'])} % accuracy"
+    return f"a loss of {target['value']:.4f}"
+
+
+def _crew(cell: Summary) -> int:
+    return int(cell["spec"]["workers"])
+
+
+def _without_crew(cell: Summary) -> str:
+    workers = many(_crew(cell), "worker")
+    return ", ".join(part for part in cell["cell"].split(", ") if part != workers) or workers
+
+
+def _faster(cell: Summary) -> bool:
+    low = cell["gain"]["throughput"]["low"]
+    return low is None or low > 1
+
+
+def _decided(cell: Summary) -> bool:
+    return bool(cell["gain"]["throughput"]["different"])
+
+
+def _bounds(gain: Mapping[str, Any], form: str) -> str:
+    if gain["low"] is None or gain["high"] is None:
+        return ""
+    return f" ({form.format(gain['low'])}–{form.format(gain['high'])})"
+
+
+def _made(summary: Summary) -> int:
+    return int(summary["trials"]["done"] + summary["trials"]["failed"])
