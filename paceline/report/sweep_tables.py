@@ -28,33 +28,36 @@ def sweep_report(summary: Summary) -> RenderableType:
 
 def cells_table(summary: Summary) -> RenderableType:
     """One row a cell, with the interval of each figure beside or below it."""
-    cells = summary["cells"]
-
-    def columns(told: Callable[..., str]) -> dict[str, Column]:
-        def each(title: str, unit: str, read: Callable[[Summary], str]) -> Column:
-            return Column(title=title, unit=unit, cells=[read(cell) for cell in cells])
-
-        return {
-            "speed": each("samples/s", "", lambda c: told(_rate(c["throughput"]))),
-            "gain": each("speedup", "x", lambda c: _gain(c, told)),
-            "part": each("efficiency", "%", lambda c: _efficiency(summary, c, told)),
-            "right": each("accuracy", "%", lambda c: told(c["quality"]["accuracy"], 2, times=100)),
-            "epoch": each("epoch", "s", lambda c: told(c["seconds"]["epoch"], 2)),
-            "target": each("to target", "s", lambda c: _to_target(c, told)),
-        }
-
-    name = Column(title="cell", cells=[c["cell"] for c in cells], words=True, style="cyan")
-    runs = Column(title="runs", cells=[_runs(cell) for cell in cells])
-    wide, narrow = columns(_bounded), columns(_plain)
+    wide, narrow = cell_columns(summary), cell_columns(summary, _plain)
+    name, runs = wide["name"], wide["runs"]
     return Fitting(
-        table([name, runs, *wide.values()]),
+        table(wide.values()),
         stacked(
             table([name, runs, wide["speed"], wide["gain"], wide["part"]]),
             table([name, wide["right"], wide["epoch"], wide["target"]]),
         ),
-        table([name, runs, *narrow.values()]),
+        table(narrow.values()),
         table([name, narrow["speed"], narrow["gain"], narrow["target"]]),
     )
+
+
+def cell_columns(summary: Summary, told: Callable[..., str] | None = None) -> dict[str, Column]:
+    """What is known of each cell; `told` says a figure, with its interval unless it is another."""
+    cells, say = summary["cells"], told or _bounded
+
+    def each(title: str, unit: str, read: Callable[[Summary], str]) -> Column:
+        return Column(title=title, unit=unit, cells=[read(cell) for cell in cells])
+
+    return {
+        "name": Column(title="cell", cells=[c["cell"] for c in cells], words=True, style="cyan"),
+        "runs": Column(title="runs", cells=[_runs(cell) for cell in cells]),
+        "speed": each("samples/s", "", lambda c: say(_rate(c["throughput"]))),
+        "gain": each("speedup", "x", lambda c: _gain(c, say)),
+        "part": each("efficiency", "%", lambda c: _efficiency(summary, c, say)),
+        "right": each("accuracy", "%", lambda c: say(c["quality"]["accuracy"], 2, times=100)),
+        "epoch": each("epoch", "s", lambda c: say(c["seconds"]["epoch"], 2)),
+        "target": each("to target", "s", lambda c: _to_target(c, say)),
+    }
 
 
 def sweeps_table(entries: Sequence[SweepEntry]) -> RenderableType:

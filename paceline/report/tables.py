@@ -47,6 +47,7 @@ __all__ = [
     "headline",
     "render",
     "report",
+    "role_columns",
     "run_table",
     "runs_table",
     "verdict",
@@ -160,6 +161,11 @@ def run_table(summary: Summary) -> RenderableType:
         stacked(table(short_used), phases),
     )
     return stacked(tables, note)
+
+
+def role_columns(roles: Sequence[Summary]) -> list[Column]:
+    """All that the table of roles has, for whoever has room for it."""
+    return [_names(roles), *_use(roles, number), *_phases(roles)]
 
 
 def _names(roles: Sequence[Summary]) -> Column:
