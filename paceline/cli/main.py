@@ -25,6 +25,7 @@ from paceline.cli.resume import resume
 from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.scale import scale
+from paceline.cli.serve import serve
 from paceline.cli.show import show
 from paceline.cli.sweep import sweep
 from paceline.errors import UnknownName
@@ -60,6 +61,7 @@ for verb in (
     resume,
     scale,
     runs,
+    serve,
     show,
     diagnose,
     compare,

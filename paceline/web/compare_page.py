@@ -47,8 +47,6 @@ def compared(paths: Sequence[Path]) -> dict[str, Any]:
     return found
 
 
-
-
 def _table(summaries: Sequence[dict[str, Any]]) -> list[Column]:
     specs = [summary["spec"] for summary in summaries]
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import quote
@@ -12,6 +12,8 @@ from markupsafe import Markup
 
 from paceline.report.layout import Column
 from paceline.report.words import NONE, duration, many, number, percent, short
+from paceline.web.files import plotly_version
+from paceline.web.topic import Content
 
 
 @cache
@@ -32,14 +34,15 @@ def environment() -> Environment:
         "address": address,
         "shown": shown,
         "rows": rows,
+        "kind": kind,
     }
-    made.globals |= {"many": many, "NONE": NONE}
+    made.globals |= {"many": many, "NONE": NONE, "plotly": plotly_version()}
     return made
 
 
-def page(name: str, **values: Any) -> str:
+def page(template: str, **values: Any) -> str:
     """A whole page."""
-    return environment().get_template(name).render(**values)
+    return environment().get_template(template).render(**values)
 
 
 def part(name: str, *values: Any) -> Markup:
@@ -56,6 +59,11 @@ def _parts() -> Any:
 def address(key: str) -> str:
     """A run or a sweep in an address: `a run` is `a%20run`; a run of a sweep keeps its slash."""
     return quote(key, safe="/")
+
+
+def kind(parts: Mapping[str, Content], name: str) -> dict[str, Content]:
+    """The parts `NAME:…`, by what follows."""
+    return {key.partition(":")[2]: each for key, each in parts.items() if key.startswith(f"{name}:")}
 
 
 def shown(columns: Sequence[Column]) -> list[Column]:
