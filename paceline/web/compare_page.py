@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,9 @@ def compared(paths: Sequence[Path]) -> dict[str, Any]:
         told = compare(*sides(*paths))
         found["sentence"] = told["sentence"]
         found["tables"] = [
-            ("What came of it", columns)
-            for columns in map(result_columns, told["cells"])
-            if columns[0].cells
+            (first.title, [replace(first, title=""), *rest])
+            for first, *rest in map(result_columns, told["cells"])
+            if first.cells
         ]
         for title, apart in (("What was asked", told["spec"]), ("Where it ran", told["origin"])):
             found["tables"].append((title, apart_columns("", apart) if apart else []))
