@@ -150,12 +150,11 @@ def _gain(cell: Summary, told: Callable[..., str]) -> str:
 
 
 def _efficiency(summary: Summary, cell: Summary, told: Callable[..., str]) -> str:
-    """The speedup for each time as many workers; only where their number differs at all."""
-    crews = {each["cell"]: each["spec"]["workers"] for each in summary["cells"]}
-    if len(set(crews.values())) < 2 or cell["base"] not in crews or cell["gain"] is None:
+    """Only where the number of workers differs at all."""
+    crews = {each["spec"]["workers"] for each in summary["cells"]}
+    if len(crews) < 2 or cell["gain"] is None:
         return NONE
-    more = crews[cell["cell"]] / crews[cell["base"]]
-    return told(cell["gain"]["throughput"], 0, times=100 / more)
+    return told(cell["gain"]["efficiency"], 0, times=100)
 
 
 def _to_target(cell: Summary, told: Callable[..., str]) -> str:
