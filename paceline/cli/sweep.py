@@ -28,7 +28,12 @@ STUDY = "What is compared"
 WHOLE = ("inject", "data_dir")  # may have commas in them
 
 StudyFile = Annotated[
-    Path | None, typer.Argument(metavar="[STUDY.toml]", help="a study of your own")
+    Path | None,
+    typer.Argument(
+        metavar="[STUDY.toml]",
+        help="a study of your own; flags override it. Any flag of a run may have several values, "
+        "between commas",
+    ),
 ]
 Ready = Annotated[
     str | None,
@@ -125,14 +130,11 @@ def sweep(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Run every cell of a study, interleaved and repeated, and say what the difference is.
-
-    Any flag of a run may have several values, between commas. Goes on where it broke off.
+    """Run all combinations that a study names, in turns and repeated, and say what differs.
 
     $ paceline sweep --study strong --task lenet --workers 1,2
-    $ paceline sweep --task softmax --strategy ps-sync,ps-async --workers 2 --repeats 6
-    $ paceline sweep mine.toml --epochs 1
-    $ paceline sweep --resume last
+    $ paceline sweep --strategy ps-sync,ps-async --workers 2 --repeats 6
+    $ paceline sweep study.toml --epochs 1
     """
     root = out or env.runs_dir()
     if resume is not None:

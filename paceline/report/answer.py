@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -33,37 +34,41 @@ def _against(base: Summary, cells: Sequence[Summary], target: Summary | None) ->
         return ""
     known.sort(key=lambda cell: cell["gain"]["throughput"]["value"], reverse=True)
     clauses = [_speed(cell, base) + _rest(cell, target) for cell in known]
-    if len(known) > 1 or _crew(base) == 1:
-        if all((cell["gain"]["throughput"]["high"] or 9) < 1 for cell in known):
-            who = "one worker" if _crew(base) == 1 else base["cell"]
-            clauses.insert(0, f"{who} is the fastest here")
-        elif not any(_faster(cell) for cell in known):
-            who = "one worker" if _crew(base) == 1 else base["cell"]
-            clauses.insert(0, f"nothing was shown to be faster than {who}")
-    needed = [cell["gain"]["repeats_needed"] for cell in known if not _decided(cell)]
-    known_needs = [count for count in needed if count]
+    who = "one worker" if all(_more(cell, base) for cell in known) else base["cell"]
+    if all((cell["gain"]["throughput"]["high"] or math.inf) < 1 for cell in known):
+        clauses.insert(0, f"{who} is the fastest here")
+    elif not any(_faster(cell) for cell in known):
+        clauses.insert(0, f"nothing was shown to be faster than {who}")
     told = "; ".join(clauses)
-    told = f"{told[0].upper()}{told[1:]}."
-    repeats = max((cell["repeats"] for cell in known), default=0)
-    if needed and repeats < 2:
-        told += " One repeat does not tell what is noise; --repeats 3 is the least that does."
-    elif needed and (len(known_needs) < len(needed) or max(known_needs) > MOST_REPEATS):
-        told += " Runs of one cell vary too much here to show less; let nothing else run meanwhile."
-    elif known_needs and max(known_needs) > repeats:
-        told += f" About {max(known_needs)} repeats would show a difference of 5 %."
-    return told
+    return f"{told[0].upper()}{told[1:]}.{_undecided(known)}"
+
+
+def _undecided(cells: Sequence[Summary]) -> str:
+    """What it takes to tell where nothing was told."""
+    needed = [
+        c["gain"]["repeats_needed"] for c in cells if not c["gain"]["throughput"]["different"]
+    ]
+    repeats = max(cell["repeats"] for cell in cells)
+    if not needed:
+        return ""
+    if repeats < 2:
+        return " One repeat does not tell what is noise: give it --repeats 3, or more."
+    if None in needed or max(needed) > MOST_REPEATS:
+        return " Runs of one cell vary too much here to show 5 %; let nothing else run meanwhile."
+    if max(needed) > repeats:
+        return f" About {max(needed)} repeats would show a difference of 5 %."
+    return ""
 
 
 def _speed(cell: Summary, base: Summary) -> str:
     gain = cell["gain"]["throughput"]
-    workers, alone = _crew(cell), _crew(base)
     told = f"{gain['value']:.2f} times"
     bounds = _bounds(gain, "{:.2f}")
     how = _without_crew(cell)
     if gain["different"] is False:
         return f"{cell['cell']} shows no difference in speed from {base['cell']}{bounds}"
-    if alone == 1 and workers > 1 and base["fields"].get("strategy") == ALONE:
-        who = NUMBERS.get(workers, f"{workers} workers make")
+    if _more(cell, base):
+        who = NUMBERS.get(_crew(cell), f"{_crew(cell)} workers make")
         return f"with {how} {who} it {told} as fast{bounds}"
     return f"{cell['cell']} is {told} as fast as {base['cell']}{bounds}"
 
@@ -102,13 +107,14 @@ def _without_crew(cell: Summary) -> str:
     return ", ".join(part for part in cell["cell"].split(", ") if part != workers) or workers
 
 
+def _more(cell: Summary, base: Summary) -> bool:
+    """Whether it is about more workers than one alone."""
+    return base["spec"]["strategy"] == ALONE and _crew(cell) > _crew(base)
+
+
 def _faster(cell: Summary) -> bool:
     low = cell["gain"]["throughput"]["low"]
-    return low is None or low > 1
-
-
-def _decided(cell: Summary) -> bool:
-    return bool(cell["gain"]["throughput"]["different"])
+    return low is None or bool(low > 1)
 
 
 def _bounds(gain: Mapping[str, Any], form: str) -> str:

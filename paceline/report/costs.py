@@ -208,9 +208,10 @@ def costs_table(costs: Costs) -> RenderableType:
     coin = costs.book.currency
     spans: list[Column] = []
     for span, title in SPANS.items():
+        spent = [_spent(c, span, costs.book) for c in choices]
         spans += [
-            each(title, "", lambda c, s=span: _time(_seconds(c, s)) if c.seconds.get(s) else NONE),
-            each("price", coin, lambda c, s=span: _price(_spent(c, s, costs.book)["money"])),
+            Column(title=title, cells=[_time(each["seconds"]) for each in spent]),
+            Column(title="price", unit=coin, cells=[_price(each["money"]) for each in spent]),
         ]
     hour = each("an hour", coin, lambda c: number(an_hour(c, costs.book), 2))
     printed = each("2019", coin, lambda c: c.printed.text if c.printed else NONE, style="dim")
@@ -263,8 +264,10 @@ def _price(money: float | None) -> str:
     return f"{money:,.{digits}f}"
 
 
-def _time(seconds: float) -> str:
+def _time(seconds: float | None) -> str:
     """`3.65 h`, `12.1 min`, `7.42 s`"""
+    if seconds is None:
+        return NONE
     for unit, size in (("h", HOUR), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.2f} {unit}"

@@ -42,6 +42,7 @@ def tell_trials(about: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, 
     found = find(bases, trials, target)
     failed = sum(bool(trial.fault) for trial in trials)
     every = len(cells) * study["repeats"]
+    crews = {cell["name"]: cell["spec"]["workers"] for cell in cells}
     return {
         "trials": {
             "done": len(trials) - failed,
@@ -50,7 +51,7 @@ def tell_trials(about: Mapping[str, Any], trials: Sequence[Trial]) -> dict[str, 
             "seconds": sum(trial.seconds for trial in trials),
         },
         "target": asdict(target) if target else None,
-        "cells": [_cell(cell, found[cell["name"]]) for cell in cells],
+        "cells": [_cell(cell, found[cell["name"]], crews) for cell in cells],
     }
 
 
@@ -64,7 +65,7 @@ def _asked(
     return ("accuracy", one) if one else None
 
 
-def _cell(cell: Mapping[str, Any], found: Found) -> dict[str, Any]:
+def _cell(cell: Mapping[str, Any], found: Found, crews: Mapping[str, int]) -> dict[str, Any]:
     throughput = _spread(found.throughput)
     throughput["samples_per_second"] = throughput.pop("value")
     return {
@@ -78,23 +79,23 @@ def _cell(cell: Mapping[str, Any], found: Found) -> dict[str, Any]:
         "seconds": {"epoch": _spread(found.epoch), "to_target": _spread(found.to_target)},
         "reached": found.reached,
         "quality": {"accuracy": _spread(found.accuracy), "loss": _spread(found.loss)},
-        **_gains(cell, found.gain),
+        "gain": _gains(found.gain, crews[cell["name"]] / crews.get(cell["base"], 1)),
         "trials": [record(trial) for trial in found.trials],
     }
 
 
-def _gains(cell: Mapping[str, Any], gain: Gain | None) -> dict[str, Any]:
-    """Against the baseline: null of the baseline itself."""
+def _gains(gain: Gain | None, more: float) -> dict[str, Any] | None:
+    """Against the baseline, that has one worker where this cell has `more`; None of itself."""
     if gain is None:
-        return {"gain": None}
+        return None
+    speed = _spread(gain.throughput)
     return {
-        "gain": {
-            "throughput": _judged(gain.throughput),
-            "epoch": _judged(gain.epoch),
-            "to_target": _judged(gain.to_target),
-            "accuracy": _judged(gain.accuracy, same=0.0),
-            "repeats_needed": gain.needed,
-        }
+        "throughput": _judged(gain.throughput),
+        "efficiency": {end: value and value / more for end, value in speed.items()},
+        "epoch": _judged(gain.epoch),
+        "to_target": _judged(gain.to_target),
+        "accuracy": _judged(gain.accuracy, same=0.0),
+        "repeats_needed": gain.needed,
     }
 
 

@@ -163,8 +163,9 @@ def run_table(summary: Summary) -> RenderableType:
     return stacked(tables, note)
 
 
-def role_columns(roles: Sequence[Summary]) -> list[Column]:
-    """All that the table of roles has, for whoever has room for it."""
+def role_columns(summary: Summary) -> list[Column]:
+    """Everything that is told of roles, however wide."""
+    roles = list(summary["roles"])
     return [_names(roles), *_use(roles, number), *_phases(roles)]
 
 

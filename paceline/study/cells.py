@@ -9,7 +9,7 @@ strategy: where `single` is the baseline, it is the only cell with one worker.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -74,7 +74,7 @@ def plan(study: Study) -> Plan:
         own = base if base and _is_base(study, fields) else fields
         name = called(own, shown)
         found.setdefault(name, own)
-        bases[name] = called(base, shown) if base else next(iter(found))
+        bases[name] = called(base, shown) if base else name
         if base:
             found.setdefault(bases[name], base)
             bases[bases[name]] = bases[name]
@@ -89,6 +89,8 @@ def plan(study: Study) -> Plan:
         values = spec.model_dump()
         apart = {field: values[field] for field in shown}
         cells.append(Cell(name=name, base=bases[name], fields=apart, spec=spec))
+    if not study.baseline:  # the first that can be run
+        cells = [replace(cell, base=cells[0].name) for cell in cells]
     return Plan(cells=tuple(cells), faults=faults)
 
 

@@ -63,7 +63,9 @@ def address(key: str) -> str:
 
 def kind(parts: Mapping[str, Content], name: str) -> dict[str, Content]:
     """The parts `NAME:…`, by what follows."""
-    return {key.partition(":")[2]: each for key, each in parts.items() if key.startswith(f"{name}:")}
+    return {
+        key.partition(":")[2]: each for key, each in parts.items() if key.startswith(f"{name}:")
+    }
 
 
 def shown(columns: Sequence[Column]) -> list[Column]:

@@ -13,6 +13,7 @@ from typing import Any
 from paceline.diagnose.records import read
 from paceline.errors import StoreError
 from paceline.report.charts.chart import Chart
+from paceline.report.hosts import host_columns
 from paceline.report.summary import summarise
 from paceline.report.tables import event_line, header, role_columns
 from paceline.store.folder import RunFolder
@@ -73,7 +74,7 @@ class RunPage:
             "asked": part("asked", header(summary).plain),
             "answer": part("answer", summary["verdict"], state in UNDER_WAY),
             "figures": part("figures", summary),
-            "roles": part("roles", role_columns(summary["roles"]), summary["roles"]),
+            "roles": part("roles", role_columns(summary), host_columns(summary), summary["roles"]),
             "spec": part("spec", summary["spec"], summary["dir"]),
             **drawn(charts),
         }

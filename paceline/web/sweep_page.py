@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.errors import StoreError
-from paceline.report.sweep_tables import cell_columns
+from paceline.report.sweep_tables import cell_columns, failures, notes
 from paceline.report.swept import summarise_sweep
 from paceline.store.live import UNDER_WAY
 from paceline.store.sweeps import SweepFolder
@@ -47,6 +47,6 @@ class SweepPage:
         return {
             "state": part("sweep_state", self._key, state, summary["trials"], state in UNDER_WAY),
             "answer": part("said", summary["answer"]),
-            "cells": part("cells", list(cell_columns(summary).values()), summary),
+            "cells": part("cells", cell_columns(summary), notes(summary), failures(summary)),
             **drawn(of_sweep(summary)),
         }

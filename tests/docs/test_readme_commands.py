@@ -24,7 +24,9 @@ import pytest
 import typer
 
 from paceline.cli import (
+    compare,
     convert,
+    cost,
     demo,
     diagnose,
     doctor,
@@ -36,6 +38,7 @@ from paceline.cli import (
     runs,
     scale,
     show,
+    sweep,
 )
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
@@ -170,7 +173,8 @@ def test_file_is_what_its_name_says(name: str) -> None:
     if name.endswith(".py"):
         ast.parse(body)
     else:
-        assert tomllib.loads(body).keys() <= RunSpec.model_fields.keys()
+        told = tomllib.loads(body).keys()
+        assert told <= RunSpec.model_fields.keys() or {"question", "vary"} <= told
 
 
 def test_a_model_of_ones_own_takes_fifteen_lines() -> None:
@@ -204,12 +208,15 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
     assert set(re.findall(r"https?://[^\"')\s]+", picture)) == {"http://www.w3.org/2000/svg"}
 
 
+MORE = (sweep.sweep, compare.compare, cost.cost)
+
+
 def test_flags_are_known() -> None:
     prose = FENCE.sub("", README)
     verbs = (run.run, resume.resume, scale.scale, launch.launch, demo.demo, reproduce.reproduce)
     known = {
         name
-        for verb in (*verbs, convert.convert, diagnose.diagnose, doctor.doctor)
+        for verb in (*verbs, convert.convert, doctor.doctor, diagnose.diagnose, *MORE)
         for name in _flags(verb)
     }
     known |= {"--help"}
@@ -228,6 +235,7 @@ EXAMPLES = [
         *(main.paceline, demo.demo, run.run, runs.runs, show.show, launch.launch),
         *(reproduce.reproduce, resume.resume, scale.scale, convert.convert, doctor.doctor),
         diagnose.diagnose,
+        *MORE,
     )
     for line in (inspect.getdoc(verb) or "").splitlines()
     if line.strip().startswith("$ paceline")
@@ -250,11 +258,14 @@ def test_example_in_help_would_start(
     monkeypatch.setattr("paceline.api.execute", started)
     monkeypatch.setattr("paceline.api.launch_script", started)
     monkeypatch.setattr("paceline.store.folder.RunFolder.find", started)
+    monkeypatch.setattr("paceline.store.lookup.locate", started)
+    monkeypatch.setattr("paceline.report.costs.price_published", started)
     monkeypatch.setattr("paceline.data.sparse.convert.convert", started)
     monkeypatch.setattr("paceline.store.listing.list_runs", started)
     monkeypatch.setattr("paceline.doctor.examine.examine", started)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "softmax"\n')
+    (tmp_path / "study.toml").write_text("[vary]\nbatch = [10, 20]\n")
     (tmp_path / "train.py").write_text("")
     (tmp_path / "secret").write_text("0123456789abcdef")
     for name in ("day_0.gz", "day_1.gz"):

@@ -118,8 +118,8 @@ def figure(
     height: int = HEIGHT,
     **layout: Any,
 ) -> Figure:
-    """The traces, in the common look."""
-    return {
+    """The traces, in the common look. Names in them are shown as they are, whatever is in them."""
+    fig: Figure = {
         "data": [dict(trace) for trace in data],
         "layout": {
             "xaxis": dict(x),
@@ -136,3 +136,13 @@ def figure(
             **layout,
         },
     }
+    return {key: literal(value) for key, value in fig.items()}
+
+
+def literal(value: Any) -> Any:
+    """Texts without tags: plotly takes some, links too. Templates are ours, and stay."""
+    if isinstance(value, str):
+        return value.replace("&", "&amp;").replace("<", "&lt;")
+    if isinstance(value, Mapping):
+        return {k: v if k.endswith("template") else literal(v) for k, v in value.items()}
+    return [literal(each) for each in value] if isinstance(value, list) else value

@@ -54,6 +54,7 @@ class FakeApi:
     def _summary(self, folder: RunFolder, spec: RunSpec) -> dict[str, Any]:
         rate = 30_000.0 * spec.workers**0.5
         worker = {"role": "worker-0", "samples": 60_000, "steps": 300, "accuracy": 0.9231}
+        worker["host"] = "here"
         return {
             "run": folder.name,
             "dir": str(folder.path),
@@ -65,6 +66,7 @@ class FakeApi:
             "roles": [worker],
             "verdict": {"bottleneck": "compute", "sentence": "compute: it computes.", "advice": []},
             "events": [],
+            "faults": [],
         }
 
 

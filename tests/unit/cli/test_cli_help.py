@@ -12,7 +12,10 @@ from paceline.cli.flags import PANELS
 from paceline.spec import RunSpec
 from paceline.spec.runspec import flag
 
-VERBS = ["demo", "run", "resume", "scale", "runs", "show", "reproduce", "doctor", "launch"]
+VERBS = [
+    *("demo", "run", "sweep", "resume", "scale", "runs", "show", "compare", "cost", "reproduce"),
+    *("doctor", "launch"),
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)
