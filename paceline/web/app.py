@@ -24,6 +24,7 @@ from paceline.web.guard import Door, Guard
 from paceline.web.index import Index
 from paceline.web.list_page import ListPage
 from paceline.web.pages import page
+from paceline.web.reading import legible
 from paceline.web.run_page import RunPage
 from paceline.web.stop import Stops
 from paceline.web.sweep_page import SweepPage
@@ -100,13 +101,14 @@ class Dashboard:
         return await asyncio.to_thread(self._compared, keys)
 
     def _compared(self, keys: list[str]) -> Response:
-        found = compared([self._found(key) for key in keys])
+        paths = [self._found(key) for key in keys]
+        found = legible(lambda: compared(paths))
         return HTMLResponse(page("compare.html", keys=keys, **found))
 
     async def _stop(self, request: Request) -> Response:
         key = request.query_params.get("of", "")
         try:
-            said = await asyncio.to_thread(lambda: self._stops.ask(self._found(key)))
+            said = await asyncio.to_thread(legible, lambda: self._stops.ask(self._found(key)))
         except PacelineError as wrong:
             return JSONResponse({"said": str(wrong)}, status_code=409)
         return JSONResponse({"said": said})

@@ -57,14 +57,16 @@ class Index:
 
 
 def folders(root: Path) -> list[tuple[Path, int]]:
-    """Those in `root` that are neither hidden nor links, with names that an address can have; and
+    """Those in `root` that are neither hidden nor links, with names that can be shown; and
     when something in each was added, replaced or removed."""
     try:
         with os.scandir(root) as found:
             return [
                 (root / each.name, each.stat(follow_symlinks=False).st_mtime_ns)
                 for each in found
-                if each.name[0] != "." and each.is_dir(follow_symlinks=False) and _sayable(each)
+                if each.name[0] != "."
+                and each.is_dir(follow_symlinks=False)
+                and each.name.isprintable()
             ]
     except FileNotFoundError:
         return []
@@ -90,11 +92,3 @@ def _entry(path: Path) -> Entry:
         why = f"'{linked}' in it is a link, which is not followed."
         return RunEntry(name=path.name, path=path, state="damaged", why=why)
     return sweep_entry(path) if (path / "study.json").is_file() else run_entry(path)
-
-
-def _sayable(entry: os.DirEntry[str]) -> bool:
-    try:
-        entry.name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -12,6 +12,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from markupsafe import escape
+
+from paceline.errors import PacelineError
+from paceline.web.reading import legible
+
+WRONG = "wrong"
 Content = str | Mapping[str, Any]
 Source = Callable[[], Mapping[str, Content]]  # all parts as they are now
 
@@ -24,13 +30,15 @@ class Topic:
         self._lock = threading.Lock()
         self._parts: dict[str, tuple[int, Content | None]] = {}
         self.version = 0
+        self.rung = 0  # the version that those who wait were told of last
         self.listeners = 0
         self.bell = asyncio.Event()
 
-    def refresh(self) -> bool:
-        """Whether anything is new. What the source raises is for the caller."""
+    def refresh(self) -> None:
+        """Ask the source. Raises what is wrong with one that never told anything; of one that did,
+        the part `wrong` tells it."""
         with self._lock:
-            told = self._source()
+            told = self._told()
             new = {
                 name: content
                 for name, content in told.items()
@@ -41,7 +49,15 @@ class Topic:
                 self.version += 1
                 self._parts |= {name: (self.version, content) for name, content in new.items()}
                 self._parts |= dict.fromkeys(gone, (self.version, None))
-            return bool(new or gone)
+
+    def _told(self) -> Mapping[str, Content]:
+        try:
+            return {**legible(self._source), WRONG: ""}
+        except PacelineError as wrong:
+            if not self._parts:
+                raise
+            now = {name: what for name, (_, what) in self._parts.items() if what is not None}
+            return now | {WRONG: str(escape(str(wrong)))}
 
     def parts(self) -> tuple[int, dict[str, Content]]:
         """The version, and all there is in it."""
@@ -57,5 +73,6 @@ class Topic:
 
     def ring(self) -> None:
         """Wake those who wait for news."""
+        self.rung = self.version
         self.bell.set()
         self.bell = asyncio.Event()

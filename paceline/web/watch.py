@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -32,10 +33,6 @@ class Watch:
         for name in idle[: max(0, len(idle) - KEPT)]:
             del self._topics[name]
         return found
-
-    def forget(self, key: str) -> None:
-        """Its folder is gone."""
-        self._topics.pop(key, None)
 
     def mark(self, version: int) -> str:
         """By which a page says later what it has seen."""
@@ -78,13 +75,12 @@ class Watch:
             if not heard:
                 return
             for topic in heard:
-                if await asyncio.to_thread(_refreshed, topic):
+                await asyncio.to_thread(_refreshed, topic)
+                if topic.version != topic.rung:  # also if whoever loaded the page was quicker
                     topic.ring()
             await asyncio.sleep(EVERY)
 
 
-def _refreshed(topic: Topic) -> bool:
-    try:
-        return topic.refresh()
-    except PacelineError:  # a page that is loaded tells what is wrong
-        return False
+def _refreshed(topic: Topic) -> None:
+    with contextlib.suppress(PacelineError):  # whoever loads the page is told what is wrong
+        topic.refresh()
