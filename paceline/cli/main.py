@@ -20,6 +20,7 @@ from paceline.cli.doctor import doctor
 from paceline.cli.failures import UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
+from paceline.cli.report import report
 from paceline.cli.reproduce import reproduce
 from paceline.cli.resume import resume
 from paceline.cli.run import run
@@ -66,6 +67,7 @@ for verb in (
     diagnose,
     compare,
     cost,
+    report,
     reproduce,
     convert,
     doctor,

@@ -123,7 +123,7 @@ def _chart(
             views[against] = figure(
                 lines,
                 axis(unit, rangemode="tozero"),
-                axis(label),
+                axis(label, **({} if times == 100 else {"rangemode": "tozero"})),
                 showlegend=len(lines) > 1,
             )
     ends = [(each.name, times * float(each.scored[metric].values[-1])) for each in known]

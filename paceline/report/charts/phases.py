@@ -11,9 +11,18 @@ from paceline.report.layout import Column
 from paceline.report.words import NONE, number
 from paceline.types import FINE
 
+TOLD = 6  # that are named in the sentence
 
-def phases(spent: Mapping[str, Mapping[str, float]]) -> Chart | None:
-    """From seconds by role and span; see `spent_by` for the roles of a run's summary."""
+
+def phases(
+    spent: Mapping[str, Mapping[str, float]],
+    title: str = "Where the time of each role went",
+    of: str = "role",
+) -> Chart | None:
+    """From seconds by role, or whatever else is told by `of`, and span.
+
+    `spent_by` has them from the roles of a run's summary.
+    """
     known = {role: own for role, own in spent.items() if sum(own.values()) > 0}
     if not known:
         return None
@@ -35,7 +44,7 @@ def phases(spent: Mapping[str, Mapping[str, float]]) -> Chart | None:
     ]
     fig = figure(
         bars,
-        axis("% of the role's time", range=[0, 100]),
+        axis(f"% of the {of}'s time", range=[0, 100]),
         axis("", autorange="reversed"),
         barmode="stack",
         height=120 + 34 * len(known),
@@ -43,11 +52,11 @@ def phases(spent: Mapping[str, Mapping[str, float]]) -> Chart | None:
     )
     return Chart(
         name="phases",
-        title="Where the time of each role went",
-        says=_says(known, whole),
+        title=title,
+        says=_says(known, whole) if of == "role" else _each(known, whole),
         views={"": fig},
         table=[
-            Column(title="role", cells=list(known), words=True),
+            Column(title=of, cells=list(known), words=True),
             Column(title="time", unit="s", cells=[number(whole[role], 2) for role in known]),
             *(
                 Column(
@@ -85,5 +94,16 @@ def _says(known: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) 
                 f"{name} {100 * s / seconds:.0f} %" for name, s in most if s >= 0.005 * seconds
             ]
             told.append(f"{kind}s spent most on {', '.join(parts)}")
-    text = "; ".join(told) or "; ".join(f"{role}: {whole[role]:.1f} s" for role in known)
+    if not told:
+        return _each(known, whole)
+    text = "; ".join(told)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def _each(known: Mapping[str, Mapping[str, float]], whole: Mapping[str, float]) -> str:
+    """What most of the time went to, one by one."""
+    most = {name: max(own, key=own.__getitem__) for name, own in known.items()}
+    parts = [f"{n}: {most[n]}, {100 * own[most[n]] / whole[n]:.0f} %" for n, own in known.items()]
+    return f"What took most of the time: {'; '.join(parts[:TOLD])}" + (
+        "; and so on." if len(parts) > TOLD else "."
+    )

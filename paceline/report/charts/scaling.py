@@ -13,7 +13,7 @@ from paceline.report.charts.chart import Chart, plain
 from paceline.report.charts.theme import GREY, Style, axis, figure, of_runs
 from paceline.report.charts.throughput import error
 from paceline.report.layout import Column
-from paceline.report.words import between, number
+from paceline.report.words import between, many, number
 
 CURVE = 60  # points of a fitted curve
 TOLD = 6  # cells that are named in the sentence
@@ -93,7 +93,7 @@ def speedup(curves: Sequence[Curve]) -> Chart | None:
             fitted = plain(law.rate(float(n)) for n in x)
             lines.append(_line(f"{curve.name}, USL fit", plain(x), fitted, styles[curve.name].line))
         lines.append(_measured(curve, styles[curve.name], "times", ".2f", joined=law is None))
-    caveats = [f"{name}: {each}" for name, law in laws.items() for each in law.caveats]
+    caveats = [f"For {name}, {each}" for name, law in laws.items() for each in law.caveats]
     return Chart(
         name="speedup",
         title="Speedup",
@@ -148,7 +148,7 @@ def _measured(curve: Curve, style: Style, unit: str, form: str, *, joined: bool)
         "name": curve.name,
         "x": [p.workers for p in curve.points],
         "y": plain(p.value for p in curve.points),
-        "error_y": error(curve.points),
+        "error_y": error(curve.points, style.colour),
         "line": style.line,
         "marker": style.marker,
         "hovertemplate": f"%{{x}} workers: %{{y:{form}}} {unit}",
@@ -186,11 +186,11 @@ def _without_crew(cell: Mapping[str, Any]) -> str:
 
 
 def _crew(curve: Curve, point: Gained) -> str:
-    return f"{curve.name} and {point.workers} worker{'' if point.workers == 1 else 's'}"
+    return f"{curve.name} and {many(point.workers, 'worker')}"
 
 
 def _law(name: str, law: Usl) -> str:
-    best = "no most in sight" if law.best is None else f"the most with {law.best} workers"
+    best = "no most in sight" if law.best is None else f"the most with {many(law.best, 'worker')}"
     return f"the law fitted to {name} (σ {law.sigma:.3f}, κ {law.kappa:.4f}) has {best}"
 
 

@@ -101,7 +101,7 @@ def faint(colour: str, share: float = 0.2) -> str:
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """An axis says what it is, with its unit."""
     return {
-        "title": {"text": title, "standoff": 8},
+        "title": {"text": title, "standoff": 8, "font": {"size": 13}},
         "automargin": True,
         "gridcolor": _GRID,
         "linecolor": _GRID,

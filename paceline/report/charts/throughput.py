@@ -47,7 +47,7 @@ def over_time(steps: Mapping[str, Steps], points: int = POINTS) -> Chart | None:
     middle = plain((edges[:-1] + edges[1:]) / 2)
     total = np.sum(list(rates.values()), axis=0)
     found = throughput(list(series.values()))
-    lines = [_line(ALL, middle, total, {"color": BLUE, "width": 2.5})]
+    lines = [_line(ALL, middle, total, {"color": GREY, "width": 3})]
     if 1 < len(rates) <= LINES:
         lines += [
             _line(role, middle, rate, {**of_role(role).line, "width": 1.2})
@@ -113,15 +113,15 @@ def side_by_side(rates: Sequence[Rate]) -> Chart | None:
     )
 
 
-def error(rates: Sequence[Any], times: float = 1.0) -> dict[str, Any]:
+def error(rates: Sequence[Any], colour: str = GREY) -> dict[str, Any]:
     """Error bars of whatever has `value`, `low` and `high`."""
     known = [(r.value, r.low, r.high) for r in rates]
     return {
         "type": "data",
         "symmetric": False,
-        "array": plain(0 if high is None else times * (high - value) for value, _, high in known),
-        "arrayminus": plain(0 if low is None else times * (value - low) for value, low, _ in known),
-        "color": GREY,
+        "array": plain(0 if high is None else high - value for value, _, high in known),
+        "arrayminus": plain(0 if low is None else value - low for value, low, _ in known),
+        "color": colour,
         "thickness": 1.5,
         "width": 4,
     }

@@ -37,7 +37,14 @@ def traffic(roles: Sequence[Mapping[str, Any]]) -> Chart | None:
         [
             {
                 **{"type": "heatmap", "x": takers, "y": senders, "z": [plain(row) for row in grid]},
-                **{"colorscale": SCALE, "zmin": 0, "xgap": 2, "ygap": 2, "hoverongaps": False},
+                **{
+                    "colorscale": SCALE,
+                    "zmin": 0,
+                    "zmax": most,
+                    "xgap": 2,
+                    "ygap": 2,
+                    "hoverongaps": False,
+                },
                 "colorbar": {"title": {"text": "MB"}, "thickness": 12, "outlinewidth": 0},
                 "texttemplate": "%{z:.3s}" if len(senders) * len(takers) <= 100 else "",
                 "hovertemplate": "%{y} to %{x}: %{z:,.1f} MB<extra></extra>",

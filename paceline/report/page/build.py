@@ -81,6 +81,7 @@ def _together(runs: Sequence[Told], points: int) -> Chapter:
     return Chapter(
         name="together",
         title="Side by side",
+        about=f"{len(runs)} runs",
         question="Which of these runs was fastest, and which learned best?",
         answer=[
             chart.says if chart else "None of these runs has a rate yet.",

@@ -66,6 +66,7 @@ class Chapter:
 
     name: str
     title: str
+    about: str
     question: str
     answer: Sequence[str]
     sections: Sequence[Section]

@@ -17,6 +17,7 @@ from paceline.errors import RequestError
 from paceline.report.charts.chart import Chart
 from paceline.report.page.document import Document, Grid, Listing, Part, Words
 
+LONG = 28  # characters, from which on words in a table may be broken
 MARK = '<meta name="generator" content="Paceline'  # by which a report is known
 TEMPLATES = resources.files("paceline.report").joinpath("templates")
 
@@ -48,7 +49,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["number_column"] = lambda column: not column.words
+    found.filters["long"] = lambda column: max(map(len, column.cells), default=0) > LONG
     return found
 
 

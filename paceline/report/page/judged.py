@@ -17,7 +17,7 @@ def judged(verdict: Mapping[str, Any]) -> list[Part]:
     """Of one run."""
     if not verdict.get("sentence"):
         return []
-    parts: list[Part] = [Words(text=verdict["sentence"], strong=True)]
+    parts: list[Part] = []
     found = verdict["findings"]
     if found:
         parts.append(Words(text=f"Confidence {verdict['confidence']}: {verdict['why']}."))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.diagnose.records import Records, read
-from paceline.report.beside import beside_columns
 from paceline.report.charts.chart import Chart
 from paceline.report.charts.faults import faults
 from paceline.report.charts.learning import (
@@ -23,17 +22,17 @@ from paceline.report.charts.staleness import staleness
 from paceline.report.charts.thin import POINTS
 from paceline.report.charts.throughput import over_time
 from paceline.report.charts.traffic import traffic
-from paceline.report.grids import GRIDS
+from paceline.report.diagnosis import gain_told
 from paceline.report.hosts import host_columns
 from paceline.report.layout import INSIDE, Column, inside_note
-from paceline.report.page.document import Chapter, Grid, Section, Words, section
+from paceline.report.page.document import Chapter, Grid, Section, section
 from paceline.report.page.judged import judged
+from paceline.report.page.published import beside
 from paceline.report.page.repeat import repeat_run
-from paceline.report.published import published_softmax, softmax_source
 from paceline.report.summary import summarise
 from paceline.report.tables import header, headline, role_columns
 from paceline.report.trials import figures
-from paceline.report.words import duration, number, percent
+from paceline.report.words import duration
 from paceline.store.folder import RunFolder
 
 EVENTS = 200  # that are listed
@@ -83,19 +82,18 @@ def run_chapter(told: Told, points: int = POINTS) -> Chapter:
     """Everything that is known of a run; a line of a chart has at most so many points."""
     summary, learners = told.summary, [told.learner]
     verdict = summary["verdict"]
-    what = header(summary).plain
-    answer = [headline(summary).plain[:1].upper() + headline(summary).plain[1:] + "."]
-    if verdict.get("sentence"):
-        answer.append(verdict["sentence"])
+    what = header(summary).plain.split(" · ")
+    answer = [f"{headline(summary).plain}.", verdict.get("sentence") or ""]
     advice = [each for cause in verdict.get("findings", ()) for each in cause["advice"]]
     if advice:
-        answer.append(f"First to try: {advice[0]['text']}.".replace("..", "."))
+        answer.append(f"First to try: {advice[0]['text']} ({gain_told(advice[0]['gain'])}).")
     return Chapter(
         name=told.name,
-        title=what,
-        question=f"How fast and how well did {what.partition(' · ')[0]} train with "
-        f"{summary['spec']['strategy']}, and what held it back?",
-        answer=answer,
+        title=" · ".join(what[:3]),
+        about=" · ".join([told.name, *what[3:]]),
+        question=f"How fast and how well did {what[0]} train with {what[1]}, and what held it "
+        "back?",
+        answer=[f"{each[0].upper()}{each[1:]}" for each in answer if each],
         sections=[
             *section("Verdict", *judged(verdict)),
             *section(
@@ -135,7 +133,7 @@ def run_sections(told: Told, points: int, *, folded: bool = False) -> list[Secti
             _events(summary),
             folded=folded,
         ),
-        *section("Published figures", *beside(told), folded=folded),
+        *section("Published figures", *beside([told.summary]), folded=folded),
     ]
 
 
@@ -167,49 +165,6 @@ def row(told: Told, **more: object) -> dict[str, object]:
         "fault": "",
         **more,
     }
-
-
-def beside(told: Told) -> list[Grid | Words]:
-    """Figures that others published of the same, where there are any."""
-    summary, spec = told.summary, told.summary["spec"]
-    where = spec.get("data") or "mnist"
-    found: list[Grid | Words] = []
-    roles = {(p.strategy, p.role) for p in published_softmax()}
-    ours = {(spec["strategy"], role["role"]) for role in summary["roles"]}
-    if spec["task"] == "softmax" and where == "mnist" and ours & roles:
-        found.append(
-            Grid(
-                caption="Each of our figures, and to its right the one published in 2019",
-                columns=beside_columns([summary]),
-                note=f"2019: {softmax_source()}",
-            )
-        )
-    for grid in GRIDS.values():
-        if all(
-            (spec.get(k) or (where if k == "data" else None)) == v for k, v in grid.spec.items()
-        ):
-            same = [
-                cell
-                for cell in grid.cells()
-                if all(spec.get(k) == v for k, v in cell.fields.items())
-            ]
-            for cell in same:
-                seconds = [summary["seconds"]["train"], cell.seconds]
-                right = [summary["quality"]["accuracy"], cell.accuracy]
-                found.append(
-                    Grid(
-                        caption=f"{grid.title}: ours, and as published in {grid.year}",
-                        columns=[
-                            Column(title="", cells=["ours", str(grid.year)], words=True),
-                            Column(title="accuracy", unit="%", cells=[percent(a) for a in right]),
-                            Column(
-                                title="training", unit="s", cells=[number(s, 1) for s in seconds]
-                            ),
-                        ],
-                        note=f"{grid.year}: {grid.source}",
-                    )
-                )
-    return found
 
 
 def _roles(summary: Mapping[str, Any]) -> Grid | None:

@@ -14,10 +14,12 @@ from paceline.report.charts.throughput import Rate, side_by_side
 from paceline.report.layout import Column
 from paceline.report.page.document import Chapter, Grid, Part, Section, Words, section
 from paceline.report.page.judged import judged_cells
-from paceline.report.page.of_run import Told, beside, run_charts, told_of
+from paceline.report.page.of_run import Told, run_charts, told_of
+from paceline.report.page.published import beside
 from paceline.report.page.repeat import repeat_sweep
 from paceline.report.sweep_tables import cell_columns, failures, notes
 from paceline.report.swept import summarise_sweep
+from paceline.report.tables import header
 from paceline.report.words import many, number, percent
 from paceline.store.folder import RunFolder
 from paceline.store.sweeps import SweepFolder
@@ -47,7 +49,8 @@ def sweep_chapter(
     lines = curves(summary["cells"])
     return Chapter(
         name=folder.name,
-        title=f"{study['name']}: {_cells(summary)}",
+        title=f"Study {study['name']}: {_tasks(summary)}",
+        about=f"{folder.name} · {_cells(summary)}{_state(summary)}",
         question=summary["question"] or f"How do these {_cells(summary)} differ?",
         answer=[summary["answer"]],
         sections=[
@@ -77,9 +80,9 @@ def sweep_chapter(
             *section(
                 "Verdicts",
                 judged_cells({cell: told.summary["verdict"] for cell, told in typical.items()}),
-                phases(_spent(typical)),
+                phases(_spent(typical), "Where the workers' time went in each cell", "cell"),
             ),
-            *section("Published figures", *_published(typical)),
+            *section("Published figures", *beside([told.summary for told in typical.values()])),
             *_details(typical, points),
             *section("Runs", _runs(summary), folded=True),
             *section("To repeat it", *repeat_sweep(folder.about())),
@@ -91,6 +94,18 @@ def sweep_chapter(
 def _cells(summary: Mapping[str, Any]) -> str:
     repeats = summary["study"]["repeats"]
     return f"{many(len(summary['cells']), 'cell')}, {many(repeats, 'repeat')} each"
+
+
+def _tasks(summary: Mapping[str, Any]) -> str:
+    """What is trained, as its tables say it."""
+    specs = [{"spec": cell["spec"]} for cell in summary["cells"]]
+    return ", ".join(dict.fromkeys(header(spec).plain.partition(" · ")[0] for spec in specs))
+
+
+def _state(summary: Mapping[str, Any]) -> str:
+    if summary["status"] == "done":
+        return ""
+    return f" · {summary['status']}, {many(summary['trials']['left'], 'run')} to go"
 
 
 def _typical(folder: SweepFolder, cell: Mapping[str, Any]) -> Told | None:
@@ -137,14 +152,6 @@ def _money(costs: Mapping[str, Any] | None) -> list[Part]:
         return []
     chart = pareto(costs)
     return [chart] if chart else []
-
-
-def _published(typical: Mapping[str, Told]) -> list[Part]:
-    found: list[Part] = []
-    for cell, told in typical.items():
-        parts = beside(told)
-        found += [Words(text=cell, strong=True), *parts] if parts else []
-    return found
 
 
 def _details(typical: Mapping[str, Told], points: int) -> list[Section]:

@@ -16,6 +16,8 @@
     if (narrow()) {
       layout.font.size = 11;
       layout.margin = { ...layout.margin, l: 40, r: 8 };
+      const names = layout.showlegend === false ? 0 : data.filter((t) => t.showlegend !== false).length;
+      layout.height += names > 3 ? 20 * Math.ceil(names / 2) : 0; // names stand in two columns
     }
     Plotly.react(box, data, layout, config);
     box.style.minHeight = "";
