@@ -9,6 +9,7 @@ import typer
 
 from paceline import env
 from paceline.cli.flags import Debug, Out
+from paceline.errors import RequestError
 
 Listen = Annotated[
     str,
@@ -21,7 +22,11 @@ Listen = Annotated[
 Port = Annotated[
     int | None,
     typer.Option(
-        "--port", min=0, max=65535, help="which; 0 for any (default: 8765, or the next free one)"
+        "--port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="which; 0 for any (default: 8765, or the next free one)",
     ),
 ]
 Token = Annotated[
@@ -49,6 +54,8 @@ def serve(
     from paceline.web.serve import serve as serving
 
     root = out or env.runs_dir()
+    if root.exists() and not root.is_dir():
+        raise RequestError(f"'{root}' is a file; --out takes the folder that holds the runs.")
     found = listening(listen, port, token=token)
 
     def ready() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from paceline.diagnose.records import read
+from paceline.diagnose.records import Records, read
 from paceline.errors import RequestError
 from paceline.report.compare_tables import apart_columns, result_columns
 from paceline.report.compared import compare
@@ -41,11 +41,16 @@ def compared(paths: Sequence[Path]) -> dict[str, Any]:
         for title, apart in (("What was asked", told["spec"]), ("Where it ran", told["origin"])):
             found["tables"].append((title, apart_columns("", apart) if apart else []))
     if "sweep" not in kinds:
-        runs = [(read(folder), summarise(folder)) for folder in map(RunFolder.open, paths)]
+        runs = [_read(RunFolder.open(path)) for path in paths]
         found["charts"] = of_several(runs)
         if len(paths) > 2:
             found["tables"] = [("What came of it", _table([summary for _, summary in runs]))]
     return found
+
+
+def _read(folder: RunFolder) -> tuple[Records, dict[str, Any]]:
+    records = read(folder)
+    return records, summarise(folder, records)
 
 
 def _table(summaries: Sequence[dict[str, Any]]) -> list[Column]:

@@ -26,6 +26,7 @@ from paceline.web.pace import Pace
 from paceline.web.pages import part
 from paceline.web.topic import Content
 
+SOON = ("state", "events")
 EVENTS = 200  # the newest; a page of thousands helps nobody
 
 
@@ -51,10 +52,10 @@ class RunPage:
         if stamp != self._stamp:
             self._stamp = stamp
             self._parts |= self._soon(state)
-        slow = self._pace.due or state not in UNDER_WAY
-        if self._last != stamp and slow:
+        if self._last != stamp and (self._pace.due or state not in UNDER_WAY):
             with self._pace.taken():
-                self._parts = {**self._soon(state), **self._whole(state)}
+                whole = self._whole(state)
+            self._parts = {name: self._parts[name] for name in SOON} | whole
             self._last = stamp
         return self._parts
 
@@ -68,15 +69,15 @@ class RunPage:
         }
 
     def _whole(self, state: str) -> dict[str, Content]:
-        summary = summarise(self._folder)
-        charts = of_run(read(self._folder), summary)
+        records = read(self._folder)
+        summary = summarise(self._folder, records)
         return {
             "asked": part("asked", header(summary).plain),
             "answer": part("answer", summary["verdict"], state in UNDER_WAY),
             "figures": part("figures", summary),
             "roles": part("roles", role_columns(summary), host_columns(summary), summary["roles"]),
             "spec": part("spec", summary["spec"], summary["dir"]),
-            **drawn(charts),
+            **drawn(of_run(records, summary)),
         }
 
 

@@ -106,7 +106,7 @@ def test_a_port_that_is_taken_is_passed_over_unless_it_was_asked_for() -> None:
     second = listen("127.0.0.1", None, token=False)
     try:
         assert PORT <= first.door.port < second.door.port
-        with pytest.raises(RequestError, match="choose another with --port"):
+        with pytest.raises(RequestError, match="choose others with --listen and --port"):
             listen("127.0.0.1", first.door.port, token=False)
     finally:
         first.socket.close()
