@@ -106,5 +106,6 @@ def _bound(where: str, port: int | None) -> socket.socket:
             wrong = refused
     why = (wrong.strerror or str(wrong)).lower() if wrong else ""
     raise RequestError(
-        f"cannot listen on {host} port {port or PORT}: {why}; choose others with --listen and --port."
+        f"cannot listen on {host} port {port or PORT}: {why}; "
+        "choose others with --listen and --port."
     )
