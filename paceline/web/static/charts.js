@@ -23,9 +23,11 @@ window.pacelineCharts = (() => {
 
   function draw(name) {
     const figure = place(name);
-    if (!figure || !stale.has(name) || !visible.has(name) || !window.Plotly) return;
-    stale.delete(name);
     const views = figures.get(name);
+    if (!figure || !views || !visible.has(name) || !window.Plotly) return;
+    const plot = figure.querySelector(".plot");
+    if (!stale.has(name) && plot.data) return; // an empty one has just come
+    stale.delete(name);
     const pressed = figure.querySelector('[data-view][aria-pressed="true"]');
     const view = (pressed && views[pressed.dataset.view]) || Object.values(views)[0];
     const style = getComputedStyle(document.documentElement);
@@ -35,7 +37,7 @@ window.pacelineCharts = (() => {
       font: { ...view.layout.font, color: text },
       hoverlabel: { bgcolor: style.getPropertyValue("--card").trim(), font: { color: text } },
     };
-    window.Plotly.react(figure.querySelector(".plot"), view.data, layout, options);
+    window.Plotly.react(plot, view.data, layout, options);
   }
 
   function tell(name, views) {

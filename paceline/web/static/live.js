@@ -43,7 +43,13 @@ function fragment(html) {
   return template.content;
 }
 
+function state() {
+  const badge = document.querySelector("[data-part=state] .badge");
+  return badge ? badge.textContent : "";
+}
+
 function take(parts) {
+  const before = state();
   const places = new Map();
   for (const each of document.querySelectorAll("[data-part]")) places.set(each.dataset.part, each);
   for (const [name, content] of Object.entries(parts)) {
@@ -63,6 +69,7 @@ function take(parts) {
       if (rows) rows.append(fragment(content));
     }
   }
+  if (state() !== before) document.getElementById("told").textContent = `It is ${state()} now.`;
   document.dispatchEvent(new Event("paceline:parts"));
 }
 
