@@ -54,6 +54,7 @@ chaos: setup
 
 pictures: setup
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python -m tools.page_pictures
 
 clean:
 	rm -rf .venv $(PEERS) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -20,11 +20,13 @@ from paceline.cli.doctor import doctor
 from paceline.cli.failures import UsageError, plainly, tell
 from paceline.cli.help import Verb, Verbs
 from paceline.cli.launch import launch
+from paceline.cli.report import report
 from paceline.cli.reproduce import reproduce
 from paceline.cli.resume import resume
 from paceline.cli.run import run
 from paceline.cli.runs import runs
 from paceline.cli.scale import scale
+from paceline.cli.serve import serve
 from paceline.cli.show import show
 from paceline.cli.sweep import sweep
 from paceline.cli.trace import trace
@@ -61,11 +63,13 @@ VERBS = (
     resume,
     scale,
     runs,
+    serve,
     show,
     diagnose,
     trace,
     compare,
     cost,
+    report,
     reproduce,
     convert,
     doctor,

@@ -25,6 +25,20 @@ FIGURES: list[tuple[str, str, Ours, Theirs]] = [
 
 def beside_published(summaries: Iterable[Summary]) -> RenderableType:
     """One row a role; each of our figures has the published one to its right."""
+    summaries = list(summaries)
+    columns = beside_columns(summaries)
+    names, pairs = columns[:2], columns[2:]
+    strategies = [run["spec"]["strategy"] for run in summaries for _ in run["roles"]]
+
+    def grid(some: list[Column]) -> RenderableType:
+        return table([*names, *some], groups=strategies)
+
+    both = Fitting(grid(pairs), stacked(grid(pairs[:6]), grid(pairs[6:])))
+    return stacked(both, inside_note([role for run in summaries for role in run["roles"]]))
+
+
+def beside_columns(summaries: Iterable[Summary]) -> list[Column]:
+    """Strategy and role, then pairs of figures: ours and theirs."""
     published = {(row.strategy, row.role): row for row in published_softmax()}
     rows = [(run["spec"]["strategy"], role) for run in summaries for role in run["roles"]]
     strategies = [strategy for strategy, _ in rows]
@@ -33,19 +47,14 @@ def beside_published(summaries: Iterable[Summary]) -> RenderableType:
         Column(title="role", cells=[named(role) for _, role in rows], words=True, style="cyan"),
     ]
     theirs = [published.get((strategy, role["role"])) for strategy, role in rows]
-    pairs = []
+    pairs: list[Column] = []
     for title, unit, our, their in FIGURES:
         cells = [(their(row) or NONE) if row else NONE for row in theirs]
         pairs += [
             Column(title=title, unit=unit, cells=[our(role) for _, role in rows]),
             Column(title="2019", cells=cells, style="dim"),
         ]
-
-    def grid(some: list[Column]) -> RenderableType:
-        return table([*names, *some], groups=strategies)
-
-    both = Fitting(grid(pairs), stacked(grid(pairs[:6]), grid(pairs[6:])))
-    return stacked(both, inside_note([role for _, role in rows]))
+    return [*names, *pairs]
 
 
 def _once(names: list[str]) -> list[str]:

@@ -30,7 +30,7 @@ def compare_report(found: Summary) -> RenderableType:
         Text(f"A  {found['a']['name']}\nB  {found['b']['name']}", style="bold"),
         _apart("What was asked", found["spec"]),
         _apart("Where it ran", found["origin"]),
-        *(_results(cell) for cell in found["cells"]),
+        *(table(result_columns(cell)) for cell in found["cells"]),
         _only(found),
         Text(f"Target: {aim(found['target'])}.", style="dim") if found["target"] else None,
         Text(found["sentence"], style="bold"),
@@ -40,19 +40,24 @@ def compare_report(found: Summary) -> RenderableType:
 def _apart(title: str, apart: Mapping[str, Any]) -> RenderableType:
     if not apart:
         return Text(f"{title}: the same.")
-    columns = [
+    return table(apart_columns(title, apart))
+
+
+def apart_columns(title: str, apart: Mapping[str, Any]) -> list[Column]:
+    """What the two say differently, a row each."""
+    return [
         Column(title=title, cells=list(apart), words=True, style="cyan"),
         Column(title="A", cells=[_value(each["a"]) for each in apart.values()], words=True),
         Column(title="B", cells=[_value(each["b"]) for each in apart.values()], words=True),
     ]
-    return table(columns)
 
 
-def _results(cell: Summary) -> RenderableType:
+def result_columns(cell: Summary) -> list[Column]:
+    """A row for each figure that both have: what it was, how it changed, whether that is any."""
     rows = [(key, *told) for key, told in FIGURES.items() if cell[key]["change"]]
     title = cell["cell"] or "What came of it"
     runs = f"{cell['runs']['a']} and {cell['runs']['b']} runs"
-    columns = [
+    return [
         Column(title=title, unit=runs, cells=[row[1] for row in rows], words=True, style="cyan"),
         *(
             Column(
@@ -68,7 +73,6 @@ def _results(cell: Summary) -> RenderableType:
             words=True,
         ),
     ]
-    return table(columns)
 
 
 def _change(key: str, change: Mapping[str, Any]) -> str:

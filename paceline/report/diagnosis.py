@@ -118,13 +118,13 @@ def _causes(verdict: Mapping[str, Any]) -> RenderableType | None:
         [
             Column(title="cause", cells=[f["cause"] for f in found], words=True, style="cyan"),
             Column(title="time", unit="%", cells=[percent(f["share"], 0) for f in found]),
-            Column(title="who", cells=[_who(f["roles"]) for f in found], words=True),
+            Column(title="who", cells=[who_is(f["roles"]) for f in found], words=True),
             Column(title="confidence", cells=[f["confidence"] for f in found], words=True),
         ]
     )
 
 
-def _who(roles: list[str]) -> str:
+def who_is(roles: list[str]) -> str:
     return ", ".join(roles[:3]) + (f" and {len(roles) - 3} more" if len(roles) > 3 else "") or NONE
 
 
@@ -134,12 +134,12 @@ def _evidence(verdict: Mapping[str, Any]) -> RenderableType | None:
     if not facts:
         return None
     what = Column(title="evidence", cells=[fact["what"] for fact in facts], words=True)
-    value = Column(title="", cells=[_value(fact) for fact in facts])
+    value = Column(title="", cells=[value_told(fact) for fact in facts])
     source = Column(title="from", cells=[fact["source"] for fact in facts], words=True, style="dim")
     return Fitting(table([what, value, source]), table([what, value]))
 
 
-def _value(fact: Mapping[str, Any]) -> str:
+def value_told(fact: Mapping[str, Any]) -> str:
     value = fact["value"]
     digits = 0 if abs(value) >= 100 or value == int(value) else 1 if abs(value) >= 10 else 2
     return f"{number(value, digits)} {fact['unit']}".strip()
@@ -153,14 +153,14 @@ def _advice(verdict: Mapping[str, Any]) -> RenderableType | None:
     for n, each in enumerate(advice, start=1):
         hand = "" if each["changes"] else ", by hand"
         lines.append(
-            Text(f"{n}. {each['text']}").append(f"  {_gain(each['gain'])}{hand}", style="green")
+            Text(f"{n}. {each['text']}").append(f"  {gain_told(each['gain'])}{hand}", style="green")
         )
     if any(each["changes"] for each in advice):
         lines.append(Text("--try runs it briefly with the first and without", style="dim"))
     return Group(*lines)
 
 
-def _gain(gain: Mapping[str, float]) -> str:
+def gain_told(gain: Mapping[str, float]) -> str:
     if gain["low"] <= 1.0:
         return f"up to {gain['high']:.2f}x"
     return f"{gain['low']:.2f}x to {gain['high']:.2f}x"

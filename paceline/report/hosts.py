@@ -23,7 +23,18 @@ def hosts_table(summary: Summary) -> RenderableType | None:
     return stacked(_hosts(hosts), _gpus(gpus) if gpus else None)
 
 
+def host_columns(summary: Summary) -> list[Column]:
+    """Everything that is told of hosts, however wide; none where that was not recorded."""
+    hosts = list(summary.get("hosts") or ())
+    return _columns(hosts) if hosts else []
+
+
 def _hosts(hosts: Sequence[Summary]) -> RenderableType:
+    columns = _columns(hosts)
+    return Fitting(table(columns), table(columns[:-2]), table(columns[:3]))
+
+
+def _columns(hosts: Sequence[Summary]) -> list[Column]:
     name = Column(title="host", cells=[h["host"] for h in hosts], words=True, style="cyan")
     busy = Column(title="cores", unit="% busy", cells=[number(_busy(h)) for h in hosts])
     stolen = Column(title="stolen", unit="%", cells=[number(_mean(h["steal_pct"])) for h in hosts])
@@ -46,11 +57,7 @@ def _hosts(hosts: Sequence[Summary]) -> RenderableType:
         unit="MB/s",
         cells=[_most(h["disks"], "read_mb_s", "written_mb_s") for h in hosts],
     )
-    return Fitting(
-        table([name, busy, stolen, *waits, swapped, network, disk]),
-        table([name, busy, stolen, *waits, swapped]),
-        table([name, busy, stolen]),
-    )
+    return [name, busy, stolen, *waits, swapped, network, disk]
 
 
 def _busy(host: Summary) -> float | None:

@@ -45,11 +45,12 @@ def called(cell: Cell) -> str:
 
 def beside_grid(grid: Grid, rows: Sequence[Repeated]) -> RenderableType:
     """One row a cell; each of our figures has the published one to its right."""
-    columns = _columns(grid, rows)
+    columns = beside_grid_columns(grid, rows)
     return table(columns, groups=columns[0].cells)
 
 
-def _columns(grid: Grid, rows: Sequence[Repeated]) -> list[Column]:
+def beside_grid_columns(grid: Grid, rows: Sequence[Repeated]) -> list[Column]:
+    """What sets a cell apart, then pairs of figures: ours and theirs."""
     year = str(grid.year)
     right = [FAILED if row.fault else percent(row.accuracy) for row in rows]
     return [
@@ -112,7 +113,7 @@ def as_object(name: str, grid: Grid, rows: Sequence[Repeated]) -> dict[str, Any]
 
 
 def as_markdown(title: str, grid: Grid, rows: Sequence[Repeated]) -> str:
-    columns = _columns(grid, rows)
+    columns = beside_grid_columns(grid, rows)
     heads = [
         f"{column.title} ({column.unit})" if column.unit else column.title for column in columns
     ]

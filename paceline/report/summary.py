@@ -25,9 +25,9 @@ from paceline.store.text import finite
 from paceline.types import FINE, PHASES, Resources, Score, record
 
 
-def summarise(folder: RunFolder) -> dict[str, Any]:
-    """The run as it stands: ended, under way, or broken off."""
-    records = read(folder)
+def summarise(folder: RunFolder, records: Records | None = None) -> dict[str, Any]:
+    """The run as it stands: ended, under way, or broken off. `records`, if they were read."""
+    records = records or read(folder)
     quality = _quality(records)
     roles = _roles(records, quality)
     summary: dict[str, Any] = {

@@ -28,24 +28,8 @@ def sweep_report(summary: Summary) -> RenderableType:
 
 def cells_table(summary: Summary) -> RenderableType:
     """One row a cell, with the interval of each figure beside or below it."""
-    cells = summary["cells"]
-
-    def columns(told: Callable[..., str]) -> dict[str, Column]:
-        def each(title: str, unit: str, read: Callable[[Summary], str]) -> Column:
-            return Column(title=title, unit=unit, cells=[read(cell) for cell in cells])
-
-        return {
-            "speed": each("samples/s", "", lambda c: told(_rate(c["throughput"]))),
-            "gain": each("speedup", "x", lambda c: _gain(c, told)),
-            "part": each("efficiency", "%", lambda c: _efficiency(summary, c, told)),
-            "right": each("accuracy", "%", lambda c: told(c["quality"]["accuracy"], 2, times=100)),
-            "epoch": each("epoch", "s", lambda c: told(c["seconds"]["epoch"], 2)),
-            "target": each("to target", "s", lambda c: _to_target(c, told)),
-        }
-
-    name = Column(title="cell", cells=[c["cell"] for c in cells], words=True, style="cyan")
-    runs = Column(title="runs", cells=[_runs(cell) for cell in cells])
-    wide, narrow = columns(_bounded), columns(_plain)
+    name, runs = _cells_named(summary)
+    wide, narrow = _figures(summary, _bounded), _figures(summary, _plain)
     return Fitting(
         table([name, runs, *wide.values()]),
         stacked(
@@ -55,6 +39,33 @@ def cells_table(summary: Summary) -> RenderableType:
         table([name, runs, *narrow.values()]),
         table([name, narrow["speed"], narrow["gain"], narrow["target"]]),
     )
+
+
+def cell_columns(summary: Summary) -> list[Column]:
+    """Everything that is told of cells, with intervals, however wide."""
+    return [*_cells_named(summary), *_figures(summary, _bounded).values()]
+
+
+def _cells_named(summary: Summary) -> tuple[Column, Column]:
+    cells = summary["cells"]
+    return (
+        Column(title="cell", cells=[c["cell"] for c in cells], words=True, style="cyan"),
+        Column(title="runs", cells=[_runs(cell) for cell in cells]),
+    )
+
+
+def _figures(summary: Summary, told: Callable[..., str]) -> dict[str, Column]:
+    def each(title: str, unit: str, read: Callable[[Summary], str]) -> Column:
+        return Column(title=title, unit=unit, cells=[read(cell) for cell in summary["cells"]])
+
+    return {
+        "speed": each("samples/s", "", lambda c: told(_rate(c["throughput"]))),
+        "gain": each("speedup", "x", lambda c: _gain(c, told)),
+        "part": each("efficiency", "%", lambda c: _efficiency(summary, c, told)),
+        "right": each("accuracy", "%", lambda c: told(c["quality"]["accuracy"], 2, times=100)),
+        "epoch": each("epoch", "s", lambda c: told(c["seconds"]["epoch"], 2)),
+        "target": each("to target", "s", lambda c: _to_target(c, told)),
+    }
 
 
 def sweeps_table(entries: Sequence[SweepEntry]) -> RenderableType:
@@ -86,6 +97,11 @@ def _header(summary: Summary) -> Text:
 
 
 def _notes(summary: Summary) -> Text:
+    return Text(" ".join(notes(summary)), style="dim")
+
+
+def notes(summary: Summary) -> list[str]:
+    """What one must know to read the table of cells."""
     target = summary["target"]
     told = ["Intervals are 95 %, over repeats; speedups block by block."]
     if target:
@@ -98,18 +114,25 @@ def _notes(summary: Summary) -> Text:
     )
     if deaths:
         told.append(f"In {many(deaths, 'run')} a role died and came back; its time counts.")
-    return Text(" ".join(told), style="dim")
+    return told
 
 
 def _faults(summary: Summary) -> RenderableType | None:
+    lines = failures(summary)
+    return Group(*(Text(line, style="yellow") for line in lines)) if lines else None
+
+
+def failures(summary: Summary) -> list[str]:
+    """Runs that failed, and cells that could not be run."""
     lines = [
         f"{cell['cell']}, repeat {trial['repeat'] + 1}: {trial['fault']}"
         for cell in summary["cells"]
         for trial in cell["trials"]
         if trial["fault"]
     ]
-    lines += [f"{name}: skipped: {' '.join(faults)}" for name, faults in summary["skipped"].items()]
-    return Group(*(Text(line, style="yellow") for line in lines)) if lines else None
+    return lines + [
+        f"{name}: skipped: {' '.join(faults)}" for name, faults in summary["skipped"].items()
+    ]
 
 
 def _rate(throughput: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ __all__ = [
     "headline",
     "render",
     "report",
+    "role_columns",
     "run_table",
     "runs_table",
     "verdict",
@@ -160,6 +161,12 @@ def run_table(summary: Summary) -> RenderableType:
         stacked(table(short_used), phases),
     )
     return stacked(tables, note)
+
+
+def role_columns(summary: Summary) -> list[Column]:
+    """Everything that is told of roles, however wide."""
+    roles = list(summary["roles"])
+    return [_names(roles), *_use(roles, number), *_phases(roles)]
 
 
 def _names(roles: Sequence[Summary]) -> Column:

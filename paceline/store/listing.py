@@ -30,12 +30,13 @@ class RunEntry:
 
 def list_runs(root: Path) -> list[RunEntry]:
     """All runs in `root`, newest first. A damaged one is listed as such; it hides no other."""
-    entries = [_entry(path) for path in run_paths(root) if kind_of(path) != "sweep"]
+    entries = [run_entry(path) for path in run_paths(root) if kind_of(path) != "sweep"]
     # Times are UTC in one format, so they sort as text; a run with none sorts by its name, last.
     return sorted(entries, key=lambda entry: (entry.started or "", entry.name), reverse=True)
 
 
-def _entry(path: Path) -> RunEntry:
+def run_entry(path: Path) -> RunEntry:
+    """Of the run in this folder, whatever state it is in."""
     folder = RunFolder(path)
     known: dict[str, Any] = {}
     try:

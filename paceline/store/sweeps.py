@@ -160,11 +160,12 @@ class SweepEntry:
 
 def list_sweeps(root: Path) -> list[SweepEntry]:
     """All sweeps in `root`, newest first. A damaged one hides no other."""
-    entries = [_entry(path) for path in run_paths(root) if kind_of(path) == "sweep"]
+    entries = [sweep_entry(path) for path in run_paths(root) if kind_of(path) == "sweep"]
     return sorted(entries, key=lambda entry: (entry.started or "", entry.name), reverse=True)
 
 
-def _entry(path: Path) -> SweepEntry:
+def sweep_entry(path: Path) -> SweepEntry:
+    """Of the sweep in this folder, whatever state it is in."""
     folder = SweepFolder(path)
     try:
         about, trials, state = folder.about(), folder.trials(), folder.state

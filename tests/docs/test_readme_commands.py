@@ -236,6 +236,7 @@ def test_example_in_help_would_start(
     monkeypatch.setattr("paceline.data.sparse.convert.convert", started)
     monkeypatch.setattr("paceline.store.listing.list_runs", started)
     monkeypatch.setattr("paceline.doctor.examine.examine", started)
+    monkeypatch.setattr("paceline.web.serve.listen", started)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text('task = "softmax"\n')
     (tmp_path / "study.toml").write_text("[vary]\nbatch = [10, 20]\n")

@@ -21,7 +21,7 @@ COMMON = {"errors", "types", "env", "files", "interrupts", "spec", "measure", "c
 
 MAY_IMPORT: dict[str, set[str]] = {
     # the way of a batch
-    "cli": {"api", "sweeps", "study", "report", "diagnose", "store", "data", "doctor"},
+    "cli": {"api", "sweeps", "study", "report", "diagnose", "store", "data", "doctor", "web"},
     "sweeps": {"api", "study", "report", "store"},
     "api": {"launch", "report", "diagnose", "store", "tasks", "data"},
     "launch": {"worker", "exchange", "server", "transport", "store", "data"},
@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "store": set(),
     "diagnose": {"store"},
     "report": {"store", "diagnose"},
+    "web": {"store", "diagnose", "report"},
     # what a machine is good for: measured with what trains, judged by what explains
     "doctor": {"diagnose", "launch", "worker", "exchange", "server", "transport", "tasks"},
     # what all rest on; these may not lean on COMMON as a whole
@@ -62,6 +63,7 @@ WITHOUT_TORCH = (
     "measure",
     "diagnose",
     "report",
+    "web",
     "errors",
     "types",
     "env",

@@ -1,0 +1,1 @@
+"""Charts: pure functions from records to plotly figures, one file a chart."""

@@ -1,0 +1,1 @@
+"""The live page: runs and sweeps as they happen, on localhost."""
