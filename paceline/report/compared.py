@@ -1,8 +1,9 @@
 """Two runs or two sweeps beside each other: what was asked, what came of it, and what is noise.
 
 A run counts as a cell with one trial. Runs of sweeps stand for their cells, with all repeats; if it
-is the same sweep, block by block. Two sweeps are compared cell by cell, by name, with repeats that are independent.
-One run of each tells what their steps vary by, and not what runs do: there it stays open.
+is the same sweep, block by block. Two sweeps are compared cell by cell, by name, with repeats that
+are independent. One run of each tells what their steps vary by, and not what runs do: there it
+stays open.
 """
 
 from __future__ import annotations
