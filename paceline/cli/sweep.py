@@ -155,7 +155,7 @@ def sweep(
         if not skip_invalid or not cells.cells:
             cells.insist()
         folder = _folder(wanted, cells, root, fresh)
-    _carry_out(folder, root, json=json, quiet=quiet, again=retry_failed)
+    _carry_out(folder, json=json, quiet=quiet, again=retry_failed)
 
 
 def _study(
@@ -174,7 +174,7 @@ def _study(
     if target is not None:
         said["target"] = _target(target)
     told = replace(told, **said)
-    if not told.vary:
+    if not told.vary and not told.baseline:
         raise RequestError(
             "nothing varies: give a flag several values, such as --workers 1,2, or a study: "
             f"--study {', '.join(ready_names())}."
@@ -210,7 +210,7 @@ def _folder(study: Study, cells: Plan, root: Path, fresh: bool) -> SweepFolder:
     return before or sweeps.begin(study, cells, root)
 
 
-def _carry_out(folder: SweepFolder, root: Path, *, json: bool, quiet: bool, again: bool) -> None:
+def _carry_out(folder: SweepFolder, *, json: bool, quiet: bool, again: bool) -> None:
     from paceline import sweeps
     from paceline.report.sweep_tables import sweep_report
     from paceline.report.swept import summarise_sweep

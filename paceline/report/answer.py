@@ -66,7 +66,7 @@ def _speed(cell: Summary, base: Summary) -> str:
     bounds = _bounds(gain, "{:.2f}")
     how = _without_crew(cell)
     if gain["different"] is False:
-        return f"{cell['cell']} shows no difference in speed from {base['cell']}{bounds}"
+        return f"{cell['cell']}, {told} as fast, is within the noise of {base['cell']}{bounds}"
     if _more(cell, base):
         who = NUMBERS.get(_crew(cell), f"{_crew(cell)} workers make")
         return f"with {how} {who} it {told} as fast{bounds}"

@@ -1,8 +1,9 @@
 """Two runs or two sweeps beside each other: what was asked, what came of it, and what is noise.
 
-A run counts as a cell with one trial. Two runs of one sweep stand for their cells, with all repeats
-block by block; two sweeps are compared cell by cell, by name, with repeats that are independent.
-One run of each tells what their steps vary by, and not what runs do: there it stays open.
+A run counts as a cell with one trial. Runs of sweeps stand for their cells, with all repeats; if it
+is the same sweep, block by block. Two sweeps are compared cell by cell, by name, with repeats that
+are independent. One run of each tells what their steps vary by, and not what runs do: there it
+stays open.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ def _pairs(a: Side, b: Side) -> tuple[list[tuple[str, list[Trial], list[Trial]]]
     for name in names:
         own = list(a.trials[name] if name else next(iter(a.trials.values())))
         other = list(b.trials[name] if name else next(iter(b.trials.values())))
+        if a.sweep and (a.sweep, a.cell) == (b.sweep, b.cell):  # two repeats of one cell
+            own, other = ([t for t in own if t.run == side.name] for side in (a, b))
         own, other = ([t for t in each if not t.fault] for each in (own, other))
         if own and other:
             found.append((name, own, other))

@@ -81,6 +81,13 @@ def test_a_baseline_shares_all_but_what_makes_it_one_and_what_it_has_no_use_for(
     assert (own.codec, own.transport, own.inject) == ("int8", "tcp", ("slow:worker-1x2",))
 
 
+def test_one_cell_and_its_baseline_are_a_study() -> None:
+    assert names(with_fields(ready_study("strong"), {"strategy": "ps-sync", "workers": 2})) == [
+        "single",
+        "ps-sync, 2 workers",
+    ]
+
+
 def test_weak_work_grows_with_the_workers_and_a_global_batch_is_shared() -> None:
     weak = with_fields(ready_study("weak"), {"strategy": "ps-sync", "workers": (1, 3)})
     assert [cell.spec.epochs for cell in plan(weak).cells] == [1, 3]
@@ -105,7 +112,7 @@ def test_a_value_may_set_several_fields_at_once() -> None:
     shapes = ({"workers": 2, "servers": 1}, {"workers": 1, "servers": 2})
     study = Study(run={"strategy": "ps-sync"}, vary={"shape": shapes, "batch": (8, 16)})
     assert names(study) == [
-        *("2 workers, servers 1, batch 8".replace("servers 1", "1 server"),),
+        "2 workers, 1 server, batch 8",
         "2 workers, 1 server, batch 16",
         "1 worker, 2 servers, batch 8",
         "1 worker, 2 servers, batch 16",
