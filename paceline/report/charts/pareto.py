@@ -10,6 +10,8 @@ from paceline.report.charts.theme import BLUE, GREY, axis, figure
 from paceline.report.layout import Column
 from paceline.report.words import duration, number
 
+NAMED = 8  # choices whose names stand beside them; of more, one sees them on pointing
+
 
 def pareto(costs: Mapping[str, Any]) -> Chart | None:
     """From what `paceline cost --json` prints."""
@@ -19,9 +21,17 @@ def pareto(costs: Mapping[str, Any]) -> Chart | None:
         return None
     front = sorted((c for c in known if c["front"]), key=lambda c: c[span]["seconds"])
     behind = [c for c in known if not c["front"]]
+    named = len(known) <= NAMED
     traces = [
-        _points("the front", front, span, {"color": BLUE, "size": 11}, joined=True),
-        _points("behind it", behind, span, {"color": GREY, "size": 9, "symbol": "x"}, joined=False),
+        _points("the front", front, span, {"color": BLUE, "size": 11}, joined=True, named=named),
+        _points(
+            "behind it",
+            behind,
+            span,
+            {"color": GREY, "size": 9, "symbol": "x"},
+            joined=False,
+            named=named,
+        ),
     ]
     fig = figure(
         [trace for trace in traces if trace["x"]],
@@ -64,10 +74,14 @@ def _points(
     marker: Mapping[str, Any],
     *,
     joined: bool,
+    named: bool,
 ) -> dict[str, Any]:
     return {
         "type": "scatter",
-        "mode": "lines+markers" if joined else "markers",
+        "mode": ("lines+markers" if joined else "markers") + ("+text" if named else ""),
+        "text": [c["choice"] for c in choices] if named else [],
+        "textposition": "top center",
+        "cliponaxis": False,
         "name": name,
         "x": plain(c[span]["seconds"] for c in choices),
         "y": plain(c[span]["money"] for c in choices),

@@ -111,31 +111,28 @@ def run_chapter(told: Told, points: int = POINTS, pricing: Pricing | None = None
     )
 
 
-def run_sections(told: Told, points: int, *, folded: bool = False) -> list[Section]:
+def run_sections(told: Told, points: int) -> list[Section]:
     """What roles did and used, and what befell them."""
     summary, records = told.summary, told.records
     return [
         *section(
             "Speed",
             over_time(records.steps, points),
-            folded=folded,
         ),
-        *section("Roles", phases(spent_by(summary["roles"])), _roles(summary), folded=folded),
+        *section("Roles", phases(spent_by(summary["roles"])), _roles(summary)),
         *section(
             "Resources",
             resources(records.resources, points),
             traffic(summary["roles"]),
             _hosts(summary),
-            folded=folded,
         ),
-        *section("Staleness", staleness(summary["roles"]), folded=folded),
+        *section("Staleness", staleness(summary["roles"])),
         *section(
             "Faults and events",
             faults(summary["faults"], summary["seconds"]["total"]),
             _events(summary),
-            folded=folded,
         ),
-        *section("Published figures", *beside([told.summary]), folded=folded),
+        *section("Published figures", *beside([told.summary])),
     ]
 
 

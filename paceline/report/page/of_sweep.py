@@ -61,6 +61,7 @@ def sweep_chapter(
                     note=" ".join(notes(summary)),
                 ),
                 _failures(summary),
+                _gone(summary, typical),
             ),
             *section(
                 "Speed",
@@ -164,6 +165,15 @@ def _details(typical: Mapping[str, Told], points: int) -> list[Section]:
 def _failures(summary: Mapping[str, Any]) -> Words | None:
     lines = failures(summary)
     return Words(text="What failed or could not be run:", items=lines) if lines else None
+
+
+def _gone(summary: Mapping[str, Any], typical: Mapping[str, Told]) -> Words | None:
+    done = [cell["cell"] for cell in summary["cells"] if cell["repeats"]]
+    gone = [cell for cell in done if cell not in typical]
+    if not gone:
+        return None
+    told = "Runs of these cells are gone or damaged; what the sweep itself kept of them is shown:"
+    return Words(text=told, items=gone)
 
 
 def _runs(summary: Mapping[str, Any]) -> Grid | None:

@@ -20,7 +20,10 @@ from paceline.report.page.markdown import as_markdown
 from paceline.report.page.repeat import command, repeat_run, repeat_sweep
 from paceline.report.page.sheet import as_csv
 from paceline.spec import RunSpec, write_toml
+from paceline.store.folder import RunFolder
+from paceline.store.sweeps import SweepFolder
 from paceline.study.read import read_study
+from paceline.study.study import Study
 from tools.sample_folders import sample_run, sample_sweep
 
 MOST = 6_000_000  # bytes of a page
@@ -88,6 +91,17 @@ def test_several_runs_are_held_side_by_side(run: Path, tmp_path: Path) -> None:
     document = build([run, other])
     assert [chapter.name for chapter in document.chapters] == ["together", run.name, other.name]
     assert "not interleaved" in " ".join(document.chapters[0].answer)
+
+
+def test_what_has_hardly_begun_has_a_page_too(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, RunSpec(strategy="ps-sync", workers=2)).path
+    about = {"name": "a", "base": "a", "fields": {}, "spec": RunSpec().model_dump()}
+    study = Study(vary={"batch": (1, 2)}).as_object()
+    sweep = SweepFolder.create(tmp_path, "new", study, [about], {"b": ["it cannot be."]}).path
+    document = build([run, sweep])
+    assert list(document.charts()) == []
+    assert "Nothing has been measured yet." in as_html(document)
+    assert "it cannot be." in as_markdown(document)
 
 
 def test_whatever_comes_from_a_run_is_escaped(tmp_path: Path) -> None:
