@@ -114,6 +114,9 @@ def test_links_in_a_folder_are_not_followed(client: TestClient, runs: Path, tmp_
     answer = client.get(f"/at/{folder.name}")
     assert answer.status_code == 503
     assert "is a link" in answer.text
+    other = a_run(runs, "y")
+    both = client.get("/compare", params={"with": [folder.name, other.name]})
+    assert "is a link" in both.text
 
 
 @pytest.mark.parametrize(
