@@ -37,6 +37,7 @@ from paceline.cli import (
     run,
     runs,
     scale,
+    serve,
     show,
     sweep,
 )
@@ -208,7 +209,7 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
     assert set(re.findall(r"https?://[^\"')\s]+", picture)) == {"http://www.w3.org/2000/svg"}
 
 
-MORE = (sweep.sweep, compare.compare, cost.cost)
+MORE = (sweep.sweep, compare.compare, cost.cost, serve.serve)
 
 
 def test_flags_are_known() -> None:
