@@ -35,7 +35,7 @@ TEN = (
     *("--task", "softmax", "--strategy", "ps-async", "--transport", "tcp"),
     *("--workers", "8", "--servers", "2", "--epochs", "100000"),
 )
-WATCHED = ("--task", "lenet", "--strategy", "ps-sync", "--workers", "2", "--epochs", "1")
+WATCHED = ("--task", "lenet", "--strategy", "ps-sync", "--workers", "2", "--epochs", "3")
 PAGES = 30
 LIMIT = 240  # seconds that any command may take
 JUST_COUNT = "performance.getEntriesByType('navigation')[0].loadEventEnd"
@@ -228,7 +228,7 @@ def chromium(wanted: bool) -> Iterator[Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=500, help="recorded ones; 0: no pages")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--browser", action="store_true", help="have Chromium watch, too")
     args = parser.parse_args(arguments)
@@ -236,7 +236,8 @@ def main(arguments: list[str] | None = None) -> None:
         recorded, other = Path(folder) / "recorded", Path(folder) / "watched"
         recorded.mkdir()
         other.mkdir()
-        pages(recorded, args.runs, browser)
+        if args.runs:
+            pages(recorded, args.runs, browser)
         watching(other, args.repeats, browser)
 
 

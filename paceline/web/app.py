@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -63,8 +63,10 @@ class Dashboard:
             lifespan=self._life,
         )
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _life(self, app: Starlette) -> AsyncIterator[None]:
+        with contextlib.suppress(PacelineError):  # told by the page
+            await asyncio.to_thread(self._topic(LIST).refresh)  # so that the first is as quick
         yield
         self.watch.close()
 
