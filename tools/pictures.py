@@ -1,9 +1,11 @@
-"""The pictures in the documentation, made from real runs: `make pictures`.
+"""The pictures in the documentation, made from real runs: `make pictures`, or by name
+`python tools/pictures.py report`.
 
-Each picture is a command of the README, run in a folder of its own, and what it printed drawn as
-a terminal shows it. Nothing is retouched. A run during which other work took more than a tenth of
-the machine is refused, whatever it showed: its speedups would be those of the other work. So which
-run is shown is decided by how quiet the machine was, never by how the figures look.
+Each picture is of commands of the README, run in a folder of their own: what they printed, drawn
+as a terminal shows it, or the page they made, as Chromium shows it. Nothing is retouched. A run
+during which other work took more than a tenth of the machine is refused, whatever it showed: its
+speedups would be those of the other work. So which run is shown is decided by how quiet the
+machine was, never by how the figures look.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -22,6 +26,8 @@ import psutil
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
+
+from paceline.report.page.picture import browser
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 96  # characters: the demo's widest table, and still legible in half a screen
@@ -36,7 +42,13 @@ class Picture:
     arguments: tuple[str, ...]  # of paceline, which is what that runs
 
 
-ALL = (Picture("demo", "make demo", ("demo",)),)
+TERMINAL = (Picture("demo", "make demo", ("demo",)),)
+REPORT = (
+    "sweep --study strong --task lenet --workers 1,2 --strategy allreduce,ps-sync,ps-async "
+    "--repeats 3 --quiet",
+    "report last -o report.html --quiet",
+)
+PAGE = (1180, 1560)  # pixels of the page that are shown
 
 THEME = TerminalTheme(
     (24, 26, 31),
@@ -132,21 +144,49 @@ def draw(picture: Picture, output: str) -> str:
     )
 
 
+def photograph(page: Path, path: Path) -> None:
+    """The top of a page, as a browser without a window shows it."""
+    subprocess.run(
+        [
+            *(browser(), "--headless=new", "--hide-scrollbars", "--disable-gpu"),
+            *([] if os.geteuid() else ["--no-sandbox"]),
+            f"--user-data-dir={page.parent / 'profile'}",
+            *(f"--window-size={PAGE[0]},{PAGE[1]}", f"--screenshot={path}", page.as_uri()),
+        ],
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+
+
+@contextmanager
+def quiet(name: str) -> Iterator[None]:
+    """Refuse what came of it if others used the machine meanwhile."""
+    others = Others()
+    yield
+    taken = others.share()
+    if taken > MOST_BY_OTHERS:
+        sys.exit(
+            f"{name}: other work took {taken:.0%} of the machine meanwhile, "
+            f"at most {MOST_BY_OTHERS:.0%} will do; try again when it is quiet."
+        )
+    sys.stderr.write(f"{name}: others took {taken:.0%} of the machine\n")
+
+
 def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
-    for picture in ALL:
+    asked = sys.argv[1:] or [*(picture.name for picture in TERMINAL), "report"]
+    for picture in TERMINAL:
+        if picture.name in asked:
+            with tempfile.TemporaryDirectory() as folder, quiet(picture.name):
+                output = printed(picture.arguments, Path(folder))
+            (PICTURES / f"{picture.name}.svg").write_text(draw(picture, output), encoding="utf-8")
+    if "report" in asked:
         with tempfile.TemporaryDirectory() as folder:
-            others = Others()
-            output = printed(picture.arguments, Path(folder))
-            taken = others.share()
-        if taken > MOST_BY_OTHERS:
-            sys.exit(
-                f"{picture.name}: other work took {taken:.0%} of the machine meanwhile, "
-                f"at most {MOST_BY_OTHERS:.0%} will do; try again when it is quiet."
-            )
-        path = PICTURES / f"{picture.name}.svg"
-        path.write_text(draw(picture, output), encoding="utf-8")
-        sys.stderr.write(f"{path.name}: others took {taken:.0%} of the machine\n")
+            with quiet("report"):
+                for command in REPORT:
+                    printed(tuple(command.split()), Path(folder))
+            photograph(Path(folder) / "report.html", PICTURES / "report.png")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from paceline.errors import RequestError
 
 if TYPE_CHECKING:
     from paceline.report.page.document import Document
+    from paceline.report.page.money import Pricing
 
 FORMS = "What is made"
 
@@ -33,7 +34,8 @@ Page = Annotated[
         "-o",
         "--output",
         metavar="FILE.html",
-        help="the page (default: the first one's name, in this folder)",
+        help="the page (default: the first one's name, in this folder; none with --md, --csv or "
+        "--png alone)",
         rich_help_panel=FORMS,
     ),
 ]
@@ -92,8 +94,7 @@ def report(
 ) -> None:
     """Make a report of runs and sweeps: one file with everything in it, that opens offline.
 
-    The question and the answer come first, then tables and charts, verdicts, and what it takes to
-    do it again. With --md, --csv or --png alone, no page is made.
+    The answer comes first, then charts, verdicts, and what it takes to do it again.
 
     $ paceline report last -o report.html
     $ paceline report strong-lenet --machine g3.4xlarge --open
@@ -116,7 +117,7 @@ def report(
     document = build(
         paths,
         title,
-        _costs(machine, workers_per_machine, prices),
+        _pricing(machine, workers_per_machine, prices),
         tell if len(paths) > 1 or _large(paths[0]) else lambda what: None,
     )
     made = _write(document, page, md, csv, png, tell)
@@ -170,27 +171,18 @@ def _head(path: Path) -> str:
         ) from None
 
 
-def _costs(
-    machine: str | None, each: int | None, prices: Path | None
-) -> Callable[[Mapping[str, Any]], Mapping[str, Any] | None]:
-    """What a sweep's cells cost on machines of that kind; nothing where none is said."""
-    from paceline.report.costs import Costs, Stand, as_object, price_sweep
+def _pricing(machine: str | None, each: int | None, prices: Path | None) -> Pricing | None:
+    """Machines of that kind; nothing where none is said."""
+    from paceline.report.costs import Stand
+    from paceline.report.page.money import Pricing
     from paceline.report.prices import price_book
 
     if machine is None:
         if each or prices:
             raise RequestError("--workers-per-machine and --prices go with --machine.")
-        return lambda summary: None
+        return None
     book = price_book(prices or env.prices_file())
-    stand = Stand(machine=book.machine(machine).kind, workers_each=each)
-
-    def costs(summary: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        choices = tuple(price_sweep(summary, stand))
-        if not choices:
-            return None
-        return as_object(Costs(choices=choices, book=book, target=summary["target"]))
-
-    return costs
+    return Pricing(book=book, stand=Stand(machine=book.machine(machine).kind, workers_each=each))
 
 
 def _write(

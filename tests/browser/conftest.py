@@ -94,7 +94,7 @@ class Axe:
         page.evaluate(self._script)
         found = page.evaluate("axe.run()")["violations"]
         return [
-            f"{rule['id']}: {rule['help']}: {' | '.join(n['html'][:120] for n in rule['nodes'][:3])}"
+            f"{rule['id']}: {rule['help']}: {[node['html'][:120] for node in rule['nodes'][:3]]}"
             for rule in found
             if rule["impact"] in SERIOUS
         ]

@@ -32,6 +32,7 @@ from paceline.cli import (
     doctor,
     launch,
     main,
+    report,
     reproduce,
     resume,
     run,
@@ -93,7 +94,7 @@ def shell() -> list[list[str]]:
     found: list[list[str]] = []
     for body in blocks("sh"):
         lines = [line for line in body.splitlines() if line.strip()]
-        if lines[0].startswith("paceline show last"):
+        if lines[0].startswith(("paceline show last", "paceline report last")):
             found[-1] += lines
         elif all(line.startswith("paceline run ") for line in lines):
             found += [[line] for line in lines]
@@ -209,7 +210,7 @@ def test_the_picture_loads_nothing_from_elsewhere() -> None:
     assert set(re.findall(r"https?://[^\"')\s]+", picture)) == {"http://www.w3.org/2000/svg"}
 
 
-MORE = (sweep.sweep, compare.compare, cost.cost, serve.serve)
+MORE = (sweep.sweep, compare.compare, cost.cost, report.report, serve.serve)
 
 
 def test_flags_are_known() -> None:

@@ -41,4 +41,6 @@ def plain(values: Iterable[float | None]) -> list[float | None]:
 
 def _short(value: float) -> float:
     short = float(f"{value:.{DIGITS}g}")
+    if math.isinf(short):  # the largest there are, rounded up
+        return value
     return int(short) if short.is_integer() and abs(short) < 1e15 else short

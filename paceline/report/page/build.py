@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from paceline import __version__
 from paceline.report.charts.learning import accuracy, scored_loss, training_loss
@@ -13,6 +12,7 @@ from paceline.report.charts.thin import POINTS
 from paceline.report.charts.throughput import Rate, side_by_side
 from paceline.report.layout import Column
 from paceline.report.page.document import Chapter, Document, Grid, section
+from paceline.report.page.money import Pricing
 from paceline.report.page.of_run import Told, run_chapter, told_of
 from paceline.report.page.of_sweep import sweep_chapter
 from paceline.report.words import between, number, percent
@@ -24,14 +24,13 @@ SHARED = 40_000  # points of all runs' lines together, about
 FEWEST = 60
 LINES = 30  # of one run's charts, about
 
-Costs = Callable[[Mapping[str, Any]], Mapping[str, Any] | None]
 Progress = Callable[[str], None]
 
 
 def build(
     paths: Sequence[Path],
     title: str | None = None,
-    costs: Costs = lambda summary: None,
+    pricing: Pricing | None = None,
     progress: Progress = lambda what: None,
 ) -> Document:
     """A chapter for each; several runs have one before them all that holds them side by side."""
@@ -46,13 +45,13 @@ def build(
             def cell(done: int, of: int, name: str = name) -> None:
                 progress(f"{name}: cell {done + 1} of {of}")
 
-            chapters.append(sweep_chapter(SweepFolder(path), costs, cell))
+            chapters.append(sweep_chapter(SweepFolder(path), pricing, cell))
         else:
             progress(name)
             runs.append(told := told_of(RunFolder.open(path)))
-            chapters.append(run_chapter(told, points))
+            chapters.append(run_chapter(told, points, pricing))
     if len(runs) > 1:
-        chapters.insert(0, _together(runs, points))
+        chapters.insert(0, _together(runs, points, pricing))
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Document(
         title=title or (chapters[0].title if len(chapters) == 1 else "Runs side by side"),
@@ -61,7 +60,7 @@ def build(
     )
 
 
-def _together(runs: Sequence[Told], points: int) -> Chapter:
+def _together(runs: Sequence[Told], points: int, pricing: Pricing | None) -> Chapter:
     rates = [
         Rate(
             name=told.name,
@@ -78,6 +77,7 @@ def _together(runs: Sequence[Told], points: int) -> Chapter:
     ]
     learners = [told.learner for told in runs]
     chart = side_by_side(rates)
+    priced = [(told.summary, told.figures) for told in runs]
     return Chapter(
         name="together",
         title="Side by side",
@@ -96,6 +96,7 @@ def _together(runs: Sequence[Told], points: int) -> Chapter:
                 training_loss(learners, points),
                 scored_loss(learners),
             ),
+            *section("Time and money", pricing.runs(priced) if pricing else None),
         ],
     )
 

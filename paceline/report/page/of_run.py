@@ -27,6 +27,7 @@ from paceline.report.hosts import host_columns
 from paceline.report.layout import INSIDE, Column, inside_note
 from paceline.report.page.document import Chapter, Grid, Section, section
 from paceline.report.page.judged import judged
+from paceline.report.page.money import Pricing
 from paceline.report.page.published import beside
 from paceline.report.page.repeat import repeat_run
 from paceline.report.summary import summarise
@@ -78,7 +79,7 @@ def told_of(folder: RunFolder) -> Told:
     )
 
 
-def run_chapter(told: Told, points: int = POINTS) -> Chapter:
+def run_chapter(told: Told, points: int = POINTS, pricing: Pricing | None = None) -> Chapter:
     """Everything that is known of a run; a line of a chart has at most so many points."""
     summary, learners = told.summary, [told.learner]
     verdict = summary["verdict"]
@@ -103,37 +104,35 @@ def run_chapter(told: Told, points: int = POINTS) -> Chapter:
                 scored_loss(learners),
             ),
             *run_sections(told, points),
+            *section("Money", _price(told, pricing)),
             *section("To repeat it", *repeat_run(told.about)),
         ],
         rows=[row(told)],
     )
 
 
-def run_sections(told: Told, points: int, *, folded: bool = False) -> list[Section]:
+def run_sections(told: Told, points: int) -> list[Section]:
     """What roles did and used, and what befell them."""
     summary, records = told.summary, told.records
     return [
         *section(
             "Speed",
             over_time(records.steps, points),
-            folded=folded,
         ),
-        *section("Roles", phases(spent_by(summary["roles"])), _roles(summary), folded=folded),
+        *section("Roles", phases(spent_by(summary["roles"])), _roles(summary)),
         *section(
             "Resources",
             resources(records.resources, points),
             traffic(summary["roles"]),
             _hosts(summary),
-            folded=folded,
         ),
-        *section("Staleness", staleness(summary["roles"]), folded=folded),
+        *section("Staleness", staleness(summary["roles"])),
         *section(
             "Faults and events",
             faults(summary["faults"], summary["seconds"]["total"]),
             _events(summary),
-            folded=folded,
         ),
-        *section("Published figures", *beside([told.summary]), folded=folded),
+        *section("Published figures", *beside([told.summary])),
     ]
 
 
@@ -165,6 +164,17 @@ def row(told: Told, **more: object) -> dict[str, object]:
         "fault": "",
         **more,
     }
+
+
+def _price(told: Told, pricing: Pricing | None) -> Grid | None:
+    chart = pricing.runs([(told.summary, told.figures)]) if pricing else None
+    if chart is None:
+        return None
+    columns = [column for column in chart.table if column.title != "verdict"]
+    return Grid(
+        caption=f"What it costs ({chart.figure['layout']['xaxis']['title']['text']})",
+        columns=columns,
+    )
 
 
 def _roles(summary: Mapping[str, Any]) -> Grid | None:

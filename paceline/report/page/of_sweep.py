@@ -7,13 +7,13 @@ from typing import Any
 
 from paceline.errors import StoreError
 from paceline.report.charts.learning import accuracy, scored_loss, training_loss
-from paceline.report.charts.pareto import pareto
 from paceline.report.charts.phases import phases, spent_by
 from paceline.report.charts.scaling import curves, efficiency, speedup
 from paceline.report.charts.throughput import Rate, side_by_side
 from paceline.report.layout import Column
-from paceline.report.page.document import Chapter, Grid, Part, Section, Words, section
+from paceline.report.page.document import Chapter, Grid, Section, Words, section
 from paceline.report.page.judged import judged_cells
+from paceline.report.page.money import Pricing
 from paceline.report.page.of_run import Told, run_charts, told_of
 from paceline.report.page.published import beside
 from paceline.report.page.repeat import repeat_sweep
@@ -32,11 +32,10 @@ DETAILED = 40  # cells that have charts of their own
 
 def sweep_chapter(
     folder: SweepFolder,
-    costs: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+    pricing: Pricing | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> Chapter:
-    """Everything that is known of a sweep. `costs` tells what its cells cost, as `paceline cost
-    --json` does, or None; `progress` hears how many cells have been read, of how many."""
+    """All that is known of a sweep; `progress` hears how many cells are read, of how many."""
     summary = summarise_sweep(folder)
     typical: dict[str, Told] = {}
     for n, cell in enumerate(summary["cells"]):
@@ -62,6 +61,7 @@ def sweep_chapter(
                     note=" ".join(notes(summary)),
                 ),
                 _failures(summary),
+                _gone(summary, typical),
             ),
             *section(
                 "Speed",
@@ -76,7 +76,7 @@ def sweep_chapter(
                 scored_loss(learners),
                 Words(text="Each line is the cell's run of median speed.") if learners else None,
             ),
-            *section("Time and money", *_money(costs(summary))),
+            *section("Time and money", pricing.sweep(summary) if pricing else None),
             *section(
                 "Verdicts",
                 judged_cells({cell: told.summary["verdict"] for cell, told in typical.items()}),
@@ -147,13 +147,6 @@ def _spent(typical: Mapping[str, Told]) -> dict[str, dict[str, float]]:
     return found
 
 
-def _money(costs: Mapping[str, Any] | None) -> list[Part]:
-    if costs is None:
-        return []
-    chart = pareto(costs)
-    return [chart] if chart else []
-
-
 def _details(typical: Mapping[str, Told], points: int) -> list[Section]:
     """A folded section a cell, as far as a page can hold them."""
     shown = list(typical.items())[:DETAILED]
@@ -172,6 +165,15 @@ def _details(typical: Mapping[str, Told], points: int) -> list[Section]:
 def _failures(summary: Mapping[str, Any]) -> Words | None:
     lines = failures(summary)
     return Words(text="What failed or could not be run:", items=lines) if lines else None
+
+
+def _gone(summary: Mapping[str, Any], typical: Mapping[str, Told]) -> Words | None:
+    done = [cell["cell"] for cell in summary["cells"] if cell["repeats"]]
+    gone = [cell for cell in done if cell not in typical]
+    if not gone:
+        return None
+    told = "Runs of these cells are gone or damaged; what the sweep itself kept of them is shown:"
+    return Words(text=told, items=gone)
 
 
 def _runs(summary: Mapping[str, Any]) -> Grid | None:

@@ -44,10 +44,9 @@ def repeat_sweep(about: Mapping[str, Any]) -> list[Part]:
     """From what a sweep's study.json holds."""
     study = dict(about["study"])
     target = study.pop("target", None)
-    study |= {"target": [{target[0]: target[1]}] if target else None}
+    study |= {"target": {target[0]: target[1]} if target else None}
     seed = study.pop("order_seed", 0)
     text = write_toml({key: value for key, value in study.items() if value != ""})
-    text = text.replace("target = [{", "target = {", 1).replace("}]", "}", 1) if target else text
     return [
         _command(about),
         Listing(
