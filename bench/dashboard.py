@@ -35,7 +35,7 @@ TEN = (
     *("--task", "softmax", "--strategy", "ps-async", "--transport", "tcp"),
     *("--workers", "8", "--servers", "2", "--epochs", "100000"),
 )
-WATCHED = ("--task", "lenet", "--strategy", "ps-sync", "--workers", "2", "--epochs", "1")
+WATCHED = ("--task", "lenet", "--strategy", "ps-sync", "--workers", "2", "--epochs", "3")
 PAGES = 30
 LIMIT = 240  # seconds that any command may take
 JUST_COUNT = "performance.getEntriesByType('navigation')[0].loadEventEnd"
@@ -186,29 +186,26 @@ def watched(
 ) -> tuple[float, float]:
     """Samples a second of one run, and the server's CPU time in percent of all cores meanwhile."""
     before = {path.name for path in root.iterdir()}
-    run = started("run", root, *WATCHED, "--json")
-    readers: list[Reader] = []
-    page = None
-    name = newest(root, before)
-    if way == "streams":
-        readers = [Reader(port, key) for key in (name, "")]
-    elif way == "Chromium":
-        page = browser.new_page()
-        page.goto(f"http://localhost:{port}/at/{name}")
-    began, spent = time.monotonic(), sum(process.cpu_times()[:2])
-    while run.poll() is None:
-        if page is not None:
-            page.wait_for_timeout(100)  # its events are handled meanwhile
-        else:
-            time.sleep(0.1)
-    used = sum(process.cpu_times()[:2]) - spent
-    part = 100 * used / (time.monotonic() - began) / (os.cpu_count() or 1)
-    for reader in readers:
-        reader.close()
-    if page is not None:
-        page.close()
-    assert run.stdout is not None
-    summary = json.loads(run.stdout.read())
+    with contextlib.ExitStack() as stack:
+        run = stack.enter_context(ended(started("run", root, *WATCHED, "--json")))
+        name = newest(root, before)
+        page = None
+        if way == "streams":
+            for key in (name, ""):
+                stack.callback(Reader(port, key).close)
+        elif way == "Chromium":
+            page = stack.enter_context(contextlib.closing(browser.new_page()))
+            page.goto(f"http://localhost:{port}/at/{name}")
+        began, spent = time.monotonic(), sum(process.cpu_times()[:2])
+        while run.poll() is None:
+            if page is not None:
+                page.wait_for_timeout(100)  # its events are handled meanwhile
+            else:
+                time.sleep(0.1)
+        used = sum(process.cpu_times()[:2]) - spent
+        part = 100 * used / (time.monotonic() - began) / (os.cpu_count() or 1)
+        assert run.stdout is not None
+        summary = json.loads(run.stdout.read())
     return float(summary["throughput"]["samples_per_second"]), part
 
 
@@ -228,7 +225,7 @@ def chromium(wanted: bool) -> Iterator[Any]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--runs", type=int, default=500, help="recorded ones; 0: no pages")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--browser", action="store_true", help="have Chromium watch, too")
     args = parser.parse_args(arguments)
@@ -236,7 +233,8 @@ def main(arguments: list[str] | None = None) -> None:
         recorded, other = Path(folder) / "recorded", Path(folder) / "watched"
         recorded.mkdir()
         other.mkdir()
-        pages(recorded, args.runs, browser)
+        if args.runs:
+            pages(recorded, args.runs, browser)
         watching(other, args.repeats, browser)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from paceline.errors import PacelineError, RequestError
+from paceline.errors import PacelineError, RequestError, StoreError
 from paceline.store.lookup import kind_of
 from paceline.web.compare_page import compared
 from paceline.web.files import file_of
 from paceline.web.guard import Door, Guard
-from paceline.web.index import Index
+from paceline.web.index import Index, links_in
 from paceline.web.list_page import ListPage
 from paceline.web.pages import page
 from paceline.web.reading import legible
@@ -63,8 +63,10 @@ class Dashboard:
             lifespan=self._life,
         )
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _life(self, app: Starlette) -> AsyncIterator[None]:
+        with contextlib.suppress(PacelineError):  # told by the page
+            await asyncio.to_thread(self._topic(LIST).refresh)  # so that the first is as quick
         yield
         self.watch.close()
 
@@ -88,7 +90,7 @@ class Dashboard:
 
     async def _live(self, request: Request) -> Response:
         key = request.query_params.get("of", LIST)
-        topic = await asyncio.to_thread(self._topic, key)
+        topic = self._topic(key)
         mark = request.headers.get("last-event-id") or request.query_params.get("since", "")
         return StreamingResponse(
             self.watch.stream(topic, mark),
@@ -123,9 +125,12 @@ class Dashboard:
         path = self._index.find(key)
         if path is None:
             raise RequestError(f"There is no run or sweep '{_brief(key)}' here (any more).")
+        if linked := links_in(path):
+            raise StoreError(f"'{linked}' in '{path.name}' is a link, which is not followed.")
         return path
 
     def _topic(self, key: str) -> Topic:
+        """For the event loop alone, which has the topics."""
         return self.watch.topic(key, lambda: self._source(key))
 
     def _source(self, key: str) -> Source:

@@ -15,20 +15,23 @@ from paceline.report.charts.scaling import curves, efficiency, speedup
 from paceline.report.charts.staleness import staleness
 from paceline.report.charts.throughput import Rate, over_time, side_by_side
 from paceline.report.charts.traffic import traffic
+from paceline.store.live import UNDER_WAY
 
-POINTS = 240  # a line: a live page draws them again and again
+POINTS = 300  # a line
+LIVE_POINTS = 120  # of a run under way, whose lines are made and drawn again and again
 
 
 def of_run(records: Records, summary: Mapping[str, Any]) -> list[Chart]:
     """Those that have something to show."""
+    points = LIVE_POINTS if summary["status"] in UNDER_WAY else POINTS
     learners = [learner_of(records, summary["run"])]
     roles = summary["roles"]
     found = [
-        over_time(records.steps, POINTS),
-        training_loss(learners, POINTS),
+        over_time(records.steps, points),
+        training_loss(learners, points),
         accuracy(learners),
         phases(spent_by(roles)),
-        resources(records.resources, POINTS),
+        resources(records.resources, points),
         traffic(roles),
         staleness(roles),
         faults(summary["faults"], summary["seconds"]["total"]),

@@ -46,7 +46,7 @@ class RunPage:
         folder = self._folder
         folder.check()
         if linked := links_in(folder.path):
-            raise StoreError(f"'{linked}' of this run is a link, which is not followed.")
+            raise StoreError(f"'{linked}' in it is a link, which is not followed.")
         state = folder.state
         stamp = state, _stamp(folder.path)
         if stamp != self._stamp:

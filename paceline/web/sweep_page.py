@@ -33,7 +33,7 @@ class SweepPage:
     def __call__(self) -> Mapping[str, Content]:
         folder = self._folder
         if linked := links_in(folder.path):
-            raise StoreError(f"'{linked}' of this sweep is a link, which is not followed.")
+            raise StoreError(f"'{linked}' in it is a link, which is not followed.")
         state, trials = folder.state, folder.path / "trials.jsonl"
         stamp = state, trials.stat().st_size if trials.is_file() else 0
         if stamp != self._last and (self._pace.due or state not in UNDER_WAY):

@@ -6,13 +6,19 @@ const button = document.getElementById("compare");
 const order = new Map(); // of each table body: by what, and which way
 
 function fits(row, words) {
+  if (words.length === 0) return true;
   const text = row.textContent.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
 function value(row, key) {
-  const cell = row.querySelector(`[data-${key}]`);
-  const text = cell ? cell.dataset[key] : "";
+  for (const cell of row.cells) {
+    if (key in cell.dataset) return known(cell.dataset[key]);
+  }
+  return "";
+}
+
+function known(text) {
   const number = Number(text);
   return text !== "" && Number.isFinite(number) ? number : text;
 }
@@ -37,8 +43,9 @@ function arrange() {
       .map((each) => each[2]);
     if (sorted.some((row, n) => row !== rows[n])) keepFocus(() => body.append(...sorted));
     for (const row of sorted) {
-      row.hidden = !fits(row, words);
-      if (!row.hidden) shown += 1;
+      const hidden = !fits(row, words);
+      if (row.hidden !== hidden) row.hidden = hidden;
+      if (!hidden) shown += 1;
     }
     const section = body.closest("section");
     if (section && section.id === "sweeps") section.hidden = rows.length === 0;
