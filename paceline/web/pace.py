@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-SHARE = 0.003  # of all cores that this process may use
+SHARE = 0.002  # of all cores that this process may use
 SOONEST = 1.0  # seconds
 
 

@@ -1,4 +1,4 @@
-"""One look at the files for all who listen, twice a second, and none while nobody does."""
+"""One look at the files for all who listen, once a second, and none while nobody does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from paceline.errors import PacelineError
 from paceline.web.topic import Source, Topic
 
-EVERY = 0.5  # seconds between two looks
+EVERY = 1.0  # seconds between two looks
 SILENCE = 15.0  # seconds after which a stream says that it is still there
 KEPT = 32  # topics that nobody listens to, whose parts need not be made anew
 
