@@ -76,7 +76,7 @@ def shell() -> list[list[str]]:
     found: list[list[str]] = []
     for body in blocks("sh"):
         lines = [line for line in body.splitlines() if line.strip()]
-        if lines[0].startswith(("paceline show last", "paceline report last")):
+        if re.match(r"paceline \w+ last\b", lines[0]):
             found[-1] += lines
         elif all(line.startswith("paceline run ") for line in lines):
             found += [[line] for line in lines]

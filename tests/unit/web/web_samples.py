@@ -67,7 +67,13 @@ def a_sweep(root: Path) -> SweepFolder:
     for repeat in (0, 1):
         for n, name in names.items():
             run = a_run(folder.runs, f"run-{n}-{repeat}")
-            figures = {"samples_per_second": 1000.0 * n + repeat, "accuracy": 0.9}
+            rate = 1000.0 * n + repeat
+            figures = {
+                "samples_per_second": rate,
+                "low": rate - 9,
+                "high": rate + 9,
+                "accuracy": 0.9,
+            }
             folder.append_trial(
                 Trial(cell=name, repeat=repeat, run=run.name, seconds=4.0, figures=figures)
             )
