@@ -129,6 +129,7 @@ def execute(
 
 def _execute(spec: RunSpec, out: Path, observer: Observer, work: Work, nursery: Nursery) -> Run:
     look_at_data(spec)
+    _make_room(spec)
     stopping = Stopping()
     with stopping.caught():  # from before there is a folder until its result is in it
         given = "object" if work.task else "script" if work.script else "spec"
@@ -244,6 +245,17 @@ def _watched(spec: RunSpec, folder: RunFolder, observer: Observer) -> Observer:
     from paceline.report.tensorboard import TensorBoard
 
     return TensorBoard(observer, folder, Path(spec.tensorboard))
+
+
+def _make_room(spec: RunSpec) -> None:
+    """Have the folder that TensorBoard's files go to, or refuse, before there is a run."""
+    if spec.tensorboard:
+        try:
+            Path(spec.tensorboard).mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise SpecError(
+                [f"--tensorboard: cannot make folder '{spec.tensorboard}': {wrong.strerror}."]
+            ) from None
 
 
 def look_at_data(spec: RunSpec) -> None:

@@ -44,7 +44,7 @@ def ask(nvml: Nvml, question: str, *arguments: Any) -> Any:
     """What it answers, or None if that is not known."""
     try:
         return text(getattr(nvml, question)(*arguments))
-    except Exception:  # noqa: BLE001 - every kind of failure means that it is not known
+    except (nvml.NVMLError, AttributeError):  # it cannot tell, or is too old to be asked
         return None
 
 

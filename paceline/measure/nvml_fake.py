@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +39,8 @@ class FakeError(Exception):
 class FakeNvml:
     """`levels` says where two GPUs meet, by their numbers; `failing` names functions that fail."""
 
+    NVMLError: ClassVar = FakeError
+
     devices: Sequence[FakeGpu]
     levels: Mapping[tuple[int, int], int] = field(default_factory=dict)
     failing: Collection[str] = ()
@@ -65,6 +67,8 @@ class FakeNvml:
             case "nvmlDeviceGetHandleByIndex":
                 return arguments[0]
             case "nvmlDeviceGetTopologyCommonAncestor":
+                if arguments not in self.levels:
+                    raise FakeError("Not Supported")
                 return self.levels[arguments[0], arguments[1]]
         return _of(self.devices[arguments[0]], name, *arguments)
 

@@ -6,13 +6,15 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from paceline.measure.clock import Clock
 from paceline.measure.gpu import Gpus, open_gpus, read
-from paceline.measure.nvml_fake import FakeGpu, FakeNvml
+from paceline.measure.nvml import ask
+from paceline.measure.nvml_fake import FakeError, FakeGpu, FakeNvml
 from paceline.measure.resources import Sampler
 from paceline.types import Gpu
 
@@ -71,7 +73,13 @@ def test_why_it_is_slow_had_another_name_before() -> None:
 
 
 def test_one_that_answers_nothing_is_still_there() -> None:
-    assert read(object(), 3, 3) == Gpu(index=3)  # bindings that lack everything
+    lacking = SimpleNamespace(NVMLError=FakeError)  # bindings without any function
+    assert read(lacking, 3, 3) == Gpu(index=3)
+
+
+def test_a_mistake_of_ours_is_not_taken_for_an_answer() -> None:
+    with pytest.raises(TypeError):
+        ask(FakeNvml([A_GPU]), "nvmlDeviceGetName", 0, 1, 2, 3)
 
 
 def test_they_are_read_beside_whoever_samples(eventually: Callable[..., None]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import paceline
 from paceline.errors import SpecError
 from paceline.spec import RunSpec, check
 
@@ -25,3 +28,11 @@ def test_every_fault_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "find_spec", lambda name: None)
     with pytest.raises(SpecError, match=r"pip install 'paceline\[tensorboard\]'"):
         RunSpec(tensorboard="board")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    asked = str(tmp_path / "file" / "events")
+    with pytest.raises(SpecError, match="--tensorboard: cannot make folder"):
+        paceline.fit("softmax", steps=1, tensorboard=asked, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
