@@ -1,25 +1,27 @@
 """What measuring costs: steps that are measured against steps that are not, in turns in one run.
 
-    python -m bench.instrumentation               about three minutes
+    python -m bench.instrumentation               about six minutes
 
 Softmax, batch 200, two workers over shared memory: steps as short as there are. Off means that no
 step is stamped, recorded or told of, and that nothing is written on slates. There is no such
-switch: the task replaces all that, in its worker, by what returns at once, and puts it back 200
-steps later; so a ratio is that of neighbours, a fifth of a second apart, and the machine's moods
-fall on both. The supervisor's part (sampling, looking for stalls, hearing progress) is the CPU time
-that runs with it take more than runs without, in turns as well, as if all of it were taken from
-the workers.
+switch: the task replaces all that, in its worker, by what returns at once, and puts it back after a
+while; so a ratio is that of neighbours, a fifth of a second apart, and the machine's moods fall on
+both alike. Runs in which it replaces nothing show what the bench makes of no difference at all.
+The supervisor's part (sampling, looking for stalls, hearing progress) is the CPU time that runs
+with it take more than runs without, in turns as well, as if all of it were taken from the workers.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import itertools
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +29,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import numpy.typing as npt
 from torch import nn
 
 import paceline
@@ -39,7 +42,8 @@ from paceline.measure.spread import Spread, spread
 from paceline.tasks.softmax import Softmax
 
 WORKERS, BATCH = 2, 200
-BLOCK = 200  # steps in which nothing changes
+BLOCK = 300  # steps in which nothing changes: two whole epochs, for an epoch's end takes its time
+QUIET = (1, 2)  # of each four blocks: of a pair, either comes first as often
 WARM = 4  # blocks before it counts
 LEAST = 0.99
 STAMPED = (
@@ -50,10 +54,12 @@ _clock = time.monotonic
 
 
 class InTurns(Softmax):
-    """Every other block of its steps is not measured. When each began is told in a file."""
+    """Half of its steps are not measured, if it `hushes`. When each block began is told in a
+    file."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, hushes: bool) -> None:
         self.folder = folder
+        self.hushes = hushes
         self.taken = 0
         self.loud: Callable[[], None] | None = None
 
@@ -67,17 +73,19 @@ class InTurns(Softmax):
         now = _clock()
         with (Path(self.folder) / role()).open("ab") as file:
             file.write(np.array([now]).tobytes())
-        if self.loud is not None:
+        slates()  # found before it counts
+        quiet = self.hushes and block % 4 in QUIET
+        if quiet and self.loud is None:
+            self.loud = hush()
+        elif self.loud is not None and not quiet:
             self.loud()
             self.loud = None
-        elif block % 2:
-            self.loud = hush()
 
 
 def hush() -> Callable[[], None]:
     """From now on nothing is measured in this worker, until what is returned is called."""
     import paceline.worker.reporter as reporting
-    from paceline.transport.slate import Slate
+    from paceline.transport.slate import PAGE, Slate
 
     def step(self: reporting.Reporter, lot: Lot, *_: Any) -> None:
         """What a worker has to know of itself, and nothing else."""
@@ -90,6 +98,8 @@ def hush() -> Callable[[], None]:
     replaced: list[tuple[Any, str, Any]] = [(reporting.Reporter, "step", step)]
     replaced += [(import_module(name), "time", stopped) for name in STAMPED]
     replaced += [(Slate, v, lambda *_: 0) for v in ("at", "waits", "back", "begin", "beat")]
+    # What a step writes by itself goes to a list: five stores, the part of a slate that is left.
+    replaced += [(slate, "words", [0] * PAGE) for slate in slates()]
     before = [(where, name, getattr(where, name)) for where, name, _ in replaced]
 
     def put(things: list[tuple[Any, str, Any]]) -> None:
@@ -98,6 +108,14 @@ def hush() -> Callable[[], None]:
 
     put(replaced)
     return lambda: put(before)
+
+
+@cache
+def slates() -> list[Any]:
+    """Of this process."""
+    from paceline.transport.slate import Slate
+
+    return [found for found in gc.get_objects() if type(found) is Slate]
 
 
 @contextmanager
@@ -112,9 +130,18 @@ def unwatched() -> Iterator[None]:
         yield
 
 
-def train(strategy: str, steps: int, folder: str) -> None:
+def train(strategy: str, steps: int, hushes: bool = True) -> tuple[list[float], float]:
+    """The ratios of a run, and how long it took."""
+    with tempfile.TemporaryDirectory() as folder:
+        _run(strategy, steps, folder, hushes)
+        files = [Path(folder) / f"worker-{worker}" for worker in range(WORKERS)]
+        began = [np.fromfile(file).tolist() for file in files]
+    return [ratio for times in began for ratio in ratios(times)], began[0][-1] - began[0][0]
+
+
+def _run(strategy: str, steps: int, folder: str, hushes: bool) -> None:
     run = paceline.fit(
-        InTurns(folder),
+        InTurns(folder, hushes),
         **{"strategy": strategy, "transport": "shm", "workers": WORKERS, "batch": BATCH},
         **{"steps": steps, "evaluate": "never", "checkpoint_every": 0},
         out=Path(folder) / "runs",
@@ -124,44 +151,59 @@ def train(strategy: str, steps: int, folder: str) -> None:
 
 
 def ratios(began: list[float]) -> list[float]:
-    """Of throughput, measured over not: each quiet block beside the mean of its two neighbours."""
+    """Of throughput, measured over not: a ratio for each pair of neighbours."""
     seconds = np.diff(began)[WARM:]
-    loud, quiet, after = seconds[:-2:2], seconds[1:-1:2], seconds[2::2]
-    return [float(2 * q / (a + b)) for a, q, b in zip(loud, quiet, after, strict=False)]
+    pairs = seconds[: len(seconds) // 4 * 4].reshape(-1, 4)
+    return [float(off / on) for a, b, c, d in pairs for on, off in ((a, b), (d, c))]
+
+
+def middle(found: list[float]) -> Spread:
+    """The mean of their middle half, in logarithms: where nothing differs it is 1, however far and
+    unevenly single blocks are off, and unlike the median it has what happens in some blocks only.
+    """
+    drawn = np.random.default_rng(0).choice(np.log(found), (2000, len(found)))
+    of = [_middle(np.log(found)), *np.percentile(_middle(drawn), (2.5, 97.5))]
+    value, low, high = np.exp(of)
+    return Spread(value=value, low=low, high=high, repeats=len(found))
+
+
+def _middle(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    count = values.shape[-1]
+    ranked = np.sort(values, axis=-1)[..., count // 4 : count - count // 4]
+    return ranked.mean(axis=-1)
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--strategies", default="ps-sync,ps-async", help="by comma")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=6000, help="of each worker")
+    parser.add_argument("--steps", type=int, default=9000, help="of each worker")
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < (WARM + 4) * BLOCK:
         parser.error(f"--repeats must be at least 1, --steps at least {(WARM + 4) * BLOCK}.")
     for strategy in args.strategies.split(","):
-        found, used = [], []
+        found, same, used = [], [], []
         for repeat in range(args.repeats):
             cpu = {}
             for watched in (True, False) if repeat % 2 else (False, True):
-                with tempfile.TemporaryDirectory() as folder:
-                    before = time.process_time()
-                    with nullcontext() if watched else unwatched():
-                        train(strategy, args.steps, folder)
-                    cpu[watched] = time.process_time() - before
-                    for worker in range(WORKERS):
-                        began = np.fromfile(Path(folder) / f"worker-{worker}").tolist()
-                        found += ratios(began)
-            used.append((cpu[True] - cpu[False]) / (began[-1] - began[0]))
-            told = f"{np.median(found):.4f}, supervisor {100 * used[-1]:.2f} % of a core"
+                before = time.process_time()
+                with nullcontext() if watched else unwatched():
+                    more, seconds = train(strategy, args.steps)
+                cpu[watched] = time.process_time() - before
+                found += more
+            same += train(strategy, args.steps, hushes=False)[0]
+            used.append((cpu[True] - cpu[False]) / seconds)
+            told = f"{middle(found).value:.4f}, supervisor {100 * used[-1]:.2f} % of a core"
             print(f"{repeat + 1}/{args.repeats} {strategy}: {told}", file=sys.stderr, flush=True)
-        tell(strategy, spread(found), spread(used))
+        tell(strategy, middle(found), middle(same), spread(used))
 
 
-def tell(strategy: str, workers: Spread, supervisor: Spread) -> None:
+def tell(strategy: str, workers: Spread, same: Spread, supervisor: Spread) -> None:
     total = workers.value * (1 - max(0.0, supervisor.value))
     met = "met" if total >= LEAST else "not met"
     print(f"{strategy}: throughput on over off {total:.4f}, wanted {LEAST}: {met}")
     print(f"  in workers {_interval(workers)}")
+    print(f"  where nothing is turned off {_interval(same)}")
     print(f"  the supervisor takes {_interval(supervisor)} of a core")
 
 

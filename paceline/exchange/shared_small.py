@@ -107,11 +107,10 @@ class SharedSmall(Exchange):
         self._round = self.round = self.taken = joined
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         muster = self._muster
         self._round += 1
         now, odd = self._round, self._round % 2
-        seconds = gradient.spent()
         muster.begin(now)
         if gradient.weight:
             self._replica.gather(self._own[odd])
@@ -120,17 +119,17 @@ class SharedSmall(Exchange):
             now,
             gradient.weight,
             gradient.lr,
-            seconds=seconds,
+            seconds=began - gradient.began if gradient.began else 0.0,
             stopping=gradient.stopping,
             keeping=gradient.keeping,
             leaving=gradient.parting,
         )
         elsewhere = 0.0
-        asked = time.perf_counter()
+        asked = time.monotonic()
         if not muster.complete(now):
             elsewhere = meanwhile()
             muster.wait(now)
-        here = time.perf_counter()
+        here = time.monotonic()
         turnout = muster.turnout(now)
         self._close(now, turnout)
         table = self._tables[odd]
@@ -140,7 +139,7 @@ class SharedSmall(Exchange):
         share = self._dealing.after(turnout)
         if turnout.invited:
             self._give(now)
-        done = time.perf_counter()
+        done = time.monotonic()
         self._update += done - here
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4

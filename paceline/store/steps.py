@@ -13,9 +13,9 @@ import json
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -81,27 +81,35 @@ class StepWriter:
         except BaseException:
             self._file.close()
             raise
-        self.rows: list[tuple[float, ...]] = []  # to be written
+        self._rows: list[tuple[float, ...]] = []
+        self._noted: list[tuple[Any, ...]] = []
 
     def append(self, *values: float) -> None:
-        """Record one step: a value for each column of the file, in that order.
-
-        Rows are packed when they are flushed: many at once cost far less than one in each step,
-        when the step has just driven everything else out of the cache. Whoever flushes often may
-        append to `rows` itself.
-        """
+        """Record one step: a value for each column of the file, in that order."""
         if len(values) != COLUMNS:
             raise ValueError(f"a step has {COLUMNS} values, not {len(values)}")
-        if len(self.rows) >= BUFFER_ROWS:
+        if len(self._rows) >= BUFFER_ROWS:
             self.flush()
-        self.rows.append(values)
+        self._rows.append(values)
+
+    def notes(self, row: Callable[..., tuple[float, ...]]) -> list[tuple[Any, ...]]:
+        """Where whoever flushes often notes steps; `row` makes a row of each when it is flushed.
+
+        Many at once cost far less than one in each step, when the step has just driven everything
+        else out of the cache.
+        """
+        self._row = row
+        return self._noted
 
     def flush(self) -> None:
         """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
-        if self.rows:
-            rows = self.rows if self._form is NOW else map(_coarse, self.rows)
+        if self._noted:
+            self._rows += [self._row(*noted) for noted in self._noted]
+            self._noted.clear()
+        if self._rows:
+            rows = self._rows if self._form is NOW else map(_coarse, self._rows)
             self._file.append(b"".join([_packed(self._form, row) for row in rows]))
-            self.rows.clear()
+            self._rows.clear()
 
     def close(self) -> None:
         try:

@@ -76,6 +76,17 @@ class Control:
                     return message
             return None
 
+    def heard(self, *kinds: str) -> list[Message]:
+        """Every message of these kinds that is here now, in the order they came; others stay."""
+        with self._lock:
+            self._drain()
+            if not self._inbox:
+                return []
+            found = [message for message in self._inbox if message["kind"] in kinds]
+            for message in found:
+                self._inbox.remove(message)
+            return found
+
     def holds(self, kind: str) -> bool:
         """Whether a message of this kind is here; it stays."""
         with self._lock:

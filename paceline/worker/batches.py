@@ -9,7 +9,7 @@ from typing import Any
 from paceline.data.base import Samples
 from paceline.data.prefetch import Prefetch
 from paceline.data.sampler import Lot, Slices
-from paceline.transport.slate import DATA, Slate
+from paceline.transport.slate import AT, DATA, Slate
 
 Made = tuple[Lot, Any]
 
@@ -36,7 +36,8 @@ class Batches:
         """Make the next batch unless it is made; the seconds that took."""
         if self._prepared:
             return 0.0
-        began, before = time.monotonic(), self._slate.at(DATA)
+        began, slated = time.monotonic(), self._slate.words
+        before, slated[AT] = slated[AT], DATA
         self._next = made = next(self._fetched, None)
         here = time.monotonic()
         self._spent += here - began
@@ -46,7 +47,7 @@ class Batches:
             self._copied += now - here
             here = now
         self._prepared = True
-        self._slate.back(before)
+        slated[AT] = before
         return here - began
 
     def take(self) -> Made | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.files import pretend_full
-from paceline.transport.control import Control
+from paceline.transport.control import Control, Message
 
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
@@ -22,13 +22,13 @@ class Harm:
         self._folder = folder
         self.own: list[dict[str, Any]] = []  # what it is to do to itself
         self._slow = 1.0
-        self.hear()
+        for told in control.heard("harm"):
+            self.hear(told)
 
-    def hear(self) -> None:
-        """Take what the supervisor has said since: the last word holds."""
-        while (told := self._control.take("harm")) is not None:
-            self.own, self._slow = told["own"], told["slow"]
-            pretend_full(self._folder, told["full"])
+    def hear(self, told: Message) -> None:
+        """What the supervisor says: the last word holds."""
+        self.own, self._slow = told["own"], told["slow"]
+        pretend_full(self._folder, told["full"])
 
     def between(self, taken: int) -> None:
         """So many steps are taken: do what is due before the next."""

@@ -21,7 +21,7 @@ from paceline.data.sampler import evenly
 from paceline.exchange.base import Exchange, Gradient
 from paceline.exchange.replica import Replica
 from paceline.tasks.base import Task
-from paceline.transport.slate import EXCHANGE, Slate
+from paceline.transport.slate import AT, COMPUTE, EXCHANGE, ROUND, Slate
 from paceline.worker.batches import Batches
 from paceline.worker.recipe import Recipe
 from paceline.worker.reporter import Reporter
@@ -46,7 +46,8 @@ def train(
     while (made := batches.take()) is not None:
         lot, batch = made
         fetched = time.monotonic()
-        slate.begin(max(lot.round, reporter.taken) + 1)
+        slate.words[ROUND] = max(lot.round, reporter.taken) + 1
+        slate.words[AT] = COMPUTE
         count = len(lot.rows)
         rate = recipe.rate(lot.seen)
         gradient = Gradient(count, lot.whole, rate, *reporter.asked, began=fetched)
@@ -56,7 +57,7 @@ def train(
         reporter.harm.drag(fetched)
         arrived = time.monotonic()
         spent = batches.spent()
-        slate.at(EXCHANGE)
+        slate.words[AT] = EXCHANGE
         outcome = exchange.step(gradient, batches.prepare)
         if outcome.again:
             batches.go_on(lot.round, outcome.share)

@@ -21,6 +21,7 @@ from paceline.worker.profiling import Profile
 from paceline.worker.scoring import Share
 
 EVERY = 0.25  # seconds between looks at the control connection
+HEARD = ("stop", "leave", "lead", "harm", "keep", "regroup", "snapshot")  # in this order
 BEGINNING = Position()
 
 
@@ -48,7 +49,7 @@ class Reporter:
     ) -> None:
         self._control = control
         self._writer = writer
-        self._rows = writer.rows
+        self._notes = writer.notes(self._row)
         self._t0 = clock.t0
         self._exchange = exchange
         self._slate = slate
@@ -87,37 +88,60 @@ class Reporter:
     ) -> None:
         """Record one step that ends now: it `spent` seconds on its batch and on copying it, `began`
         to compute and `arrived` at the exchange."""
-        now, t0 = time.monotonic(), self._t0
-        backward = arrived - began - forward
-        if outcome.fetched or outcome.early:  # which are not this worker's computing
-            forward = max(0.0, forward - outcome.fetched)
-            backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
-        count = 0 if outcome.dropped else len(lot.rows)
-        self.dropped += outcome.dropped
-        self.taken += 1
-        self._round = lot.round + 1 + outcome.skipped
+        now = time.monotonic()
+        rows, _, epoch, last, _, round_, share = lot
+        count = len(rows)
+        self.taken = taken = self.taken + 1
+        self._round = round_ + 1
+        if outcome.dropped or outcome.skipped:
+            self.dropped += outcome.dropped
+            count *= not outcome.dropped
+            self._round += outcome.skipped
         self.samples += count
-        phases, held = outcome[:5], outcome[5:7]
-        self._rows.append(
-            (
-                *(now - t0, self.taken, lot.epoch, count, loss),
-                *(*spent, forward, backward, *phases),
-                *(arrived - t0, *held),
-            )
+        self.epoch = done = epoch + last  # epochs, as far as this worker can tell
+        self._notes.append(
+            (now, taken, epoch, count, loss, spent, forward, began, arrived, outcome)
         )
         if now >= self._next:
             self.tell(loss)
             self._next = now + EVERY
-        self.epoch = lot.epoch + lot.last  # epochs done, as far as this worker can tell
-        if self.epoch > self._told:
-            self._told = self.epoch
-            self._at_epoch_end(self.taken, self.epoch, lot.share)
+        if done > self._told:
+            self._told = done
+            self._at_epoch_end(taken, done, share)
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
         if self.harm.own:
             self.harm.between(self.taken)
         if self._profile is not None:
             self._profile.between(self.taken)
+
+    def _row(
+        self,
+        now: float,
+        taken: int,
+        epoch: int,
+        count: int,
+        loss: float,
+        spent: tuple[float, float],
+        forward: float,
+        began: float,
+        arrived: float,
+        outcome: Outcome,
+    ) -> tuple[float, ...]:
+        """Of a step that was noted, with its phases as they are recorded."""
+        backward = arrived - began - forward
+        if outcome.fetched or outcome.early:  # which are not this worker's computing
+            forward = max(0.0, forward - outcome.fetched)
+            backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
+        data, copy = spent
+        encode, push, pull, wait, update, version, staleness = outcome[:7]
+        # fmt: off
+        return (
+            now - self._t0, taken, epoch, count, loss,
+            data, copy, forward, backward, encode, push, pull, wait, update,
+            arrived - self._t0, version, staleness,
+        )
+        # fmt: on
 
     @property
     def asked(self) -> tuple[bool, bool, bool, bool]:
@@ -172,18 +196,24 @@ class Reporter:
         self._control.send("progress", **record(progress))
         if self._notice is not None and self._notice.taken():
             self._control.send("notice")
-        while self._control.take("stop"):
-            self.stopping = True
-        while self._control.take("leave"):
-            self.parting = self.parting or not self.stopping  # else all go
-        while self._control.take("lead"):
-            self._on_lead()
-        self.harm.hear()
-        while (wish := self._control.take("keep")) is not None:
-            self.wish(wish)
-        while (call := self._control.take("regroup")) is not None:
-            self._called = call["generation"]
-        while (asked := self._control.take("snapshot")) is not None:
-            self._on_snapshot(asked)
+        for heard in sorted(self._control.heard(*HEARD), key=lambda it: HEARD.index(it["kind"])):
+            self._hear(heard)
         if self._control.ended:
             self.stopping = True
+
+    def _hear(self, heard: Message) -> None:
+        match heard["kind"]:
+            case "stop":
+                self.stopping = True
+            case "leave":
+                self.parting = self.parting or not self.stopping  # else all go
+            case "lead":
+                self._on_lead()
+            case "harm":
+                self.harm.hear(heard)
+            case "keep":
+                self.wish(heard)
+            case "regroup":
+                self._called = heard["generation"]
+            case "snapshot":
+                self._on_snapshot(heard)

@@ -73,39 +73,41 @@ def test_a_server_inside_a_worker_is_listed_with_it(runs: Path) -> None:
     assert str(died.value).startswith("worker-1 with server-1 inside it was killed")
 
 
-def test_the_command_ends_and_names_the_role(cli: Any) -> None:
-    """As a user sees it, four commands at once."""
-    victims = [
-        ("ps-sync-shm", "worker-1"),
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize(
+    ("crew", "role"),
+    [
         ("ps-async-tcp", "server-0"),
+        ("ps-sync-shm", "worker-1"),
         ("allreduce", "worker-0"),
         ("ps-async-shm", "evaluator"),
-    ]
-    commands = [
-        (cli.start(*LONG, *flags(CREWS[crew]), "--evaluator", out=crew), role)
-        for crew, role in victims
-    ]
-    for command, role in commands:
-        pids = command.in_the_middle(role)
-        os.kill(pids[role], signal.SIGKILL)
-        assert command.wait(BESIDE_OTHERS) == 1
-        assert not alive([*pids.values()])
-        told = command.stderr.splitlines()[-1]
-        assert re.match(rf"paceline: {role} .*was killed by signal 9 \(SIGKILL", told)
-        assert command.live()["state"] == "failed"
-        assert command.stdout == ""
+    ],
+)
+def test_the_command_ends_and_names_the_role(crew: str, role: str, cli: Any) -> None:
+    """As a user sees it."""
+    command = cli.start(*LONG, *flags(CREWS[crew]), "--evaluator")
+    pids = command.in_the_middle(role)
+    os.kill(pids[role], signal.SIGKILL)
+    assert command.wait(BESIDE_OTHERS) == 1
+    assert not alive([*pids.values()])
+    told = command.stderr.splitlines()[-1]
+    assert re.match(rf"paceline: {role} .*was killed by signal 9 \(SIGKILL", told)
+    assert command.live()["state"] == "failed"
+    assert command.stdout == ""
 
 
-def test_a_killed_launcher_takes_everything_along(cli: Any, eventually: Callable[..., Any]) -> None:
-    crews = ("ps-sync-shm", "ps-async-tcp", "allreduce")
-    commands = [cli.start(*LONG, *flags(CREWS[crew]), "--evaluator", out=crew) for crew in crews]
-    for command in commands:
-        pids = [*command.in_the_middle("evaluator").values()]
-        nursery = parent(pids[0])
-        os.kill(command.pid, signal.SIGKILL)
-        command.process.wait()
-        eventually(lambda: not alive([*pids, nursery]), BESIDE_OTHERS, "all gone")  # noqa: B023
-        assert [entry.state for entry in list_runs(command.folder.parent)] == ["lost"]
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("crew", ["ps-async-tcp", "ps-sync-shm", "allreduce"])
+def test_a_killed_launcher_takes_everything_along(
+    crew: str, cli: Any, eventually: Callable[..., Any]
+) -> None:
+    command = cli.start(*LONG, *flags(CREWS[crew]), "--evaluator")
+    pids = [*command.in_the_middle("evaluator").values()]
+    nursery = parent(pids[0])
+    os.kill(command.pid, signal.SIGKILL)
+    command.process.wait()
+    eventually(lambda: not alive([*pids, nursery]), BESIDE_OTHERS, "all gone")
+    assert [entry.state for entry in list_runs(command.folder.parent)] == ["lost"]
 
 
 def test_a_launcher_killed_while_it_starts(cli: Any, eventually: Callable[..., Any]) -> None:
