@@ -19,9 +19,8 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -62,6 +61,7 @@ class InTurns(Softmax):
         self.hushes = hushes
         self.taken = 0
         self.loud: Callable[[], None] | None = None
+        self.slates: list[Any] | None = None  # found before it counts
 
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
         if not self.taken % BLOCK:
@@ -73,16 +73,17 @@ class InTurns(Softmax):
         now = _clock()
         with (Path(self.folder) / role()).open("ab") as file:
             file.write(np.array([now]).tobytes())
-        slates()  # found before it counts
+        if self.slates is None:
+            self.slates = own_slates()
         quiet = self.hushes and block % 4 in QUIET
         if quiet and self.loud is None:
-            self.loud = hush()
+            self.loud = hush(self.slates)
         elif self.loud is not None and not quiet:
             self.loud()
             self.loud = None
 
 
-def hush() -> Callable[[], None]:
+def hush(slates: Iterable[Any] = ()) -> Callable[[], None]:
     """From now on nothing is measured in this worker, until what is returned is called."""
     import paceline.worker.reporter as reporting
     from paceline.transport.slate import PAGE, Slate
@@ -99,7 +100,7 @@ def hush() -> Callable[[], None]:
     replaced += [(import_module(name), "time", stopped) for name in STAMPED]
     replaced += [(Slate, v, lambda *_: 0) for v in ("at", "waits", "back", "begin", "beat")]
     # What a step writes by itself goes to a list: five stores, the part of a slate that is left.
-    replaced += [(slate, "words", [0] * PAGE) for slate in slates()]
+    replaced += [(slate, "words", [0] * PAGE) for slate in slates]
     before = [(where, name, getattr(where, name)) for where, name, _ in replaced]
 
     def put(things: list[tuple[Any, str, Any]]) -> None:
@@ -110,8 +111,7 @@ def hush() -> Callable[[], None]:
     return lambda: put(before)
 
 
-@cache
-def slates() -> list[Any]:
+def own_slates() -> list[Any]:
     """Of this process."""
     from paceline.transport.slate import Slate
 

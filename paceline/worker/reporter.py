@@ -104,7 +104,7 @@ class Reporter:
         )
         if now >= self._next:
             self.tell(loss)
-            self._next = now + EVERY
+            self._next = (now // EVERY + 1) * EVERY  # all at once: in step, one holds up all
         if done > self._told:
             self._told = done
             self._at_epoch_end(taken, done, share)

@@ -50,6 +50,7 @@ def draw_all(page: Any) -> int:
     return count
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("look", LOOKS)
 def test_it_opens_offline_and_keeps_nobody_out(
     visitor: Any, axe: Any, page_file: Path, look: str
@@ -72,6 +73,7 @@ def test_views_are_chosen_with_the_keyboard(visitor: Any, page_file: Path) -> No
     chart.get_by_text("epochs").wait_for()
 
 
+@pytest.mark.thorough
 def test_on_paper_all_charts_of_a_sweep_are_there(visitor: Any, axe: Any, sweep_file: Path) -> None:
     page = visitor.open(sweep_file.as_uri())
     page.wait_for_selector("html[data-ready]")

@@ -22,6 +22,7 @@ def roles_of(run: paceline.Run, kind: str) -> dict[str, dict[str, Any]]:
     return {role["role"]: role for role in run.roles if role["role"].startswith(f"{kind}-")}
 
 
+@pytest.mark.matrix(2)
 @transports
 @pytest.mark.parametrize("slow", ["worker-0", "worker-2"])
 def test_a_slow_worker_holds_up_nobody(slow: str, transport: str, runs: Path) -> None:
@@ -50,6 +51,7 @@ def test_a_slow_worker_holds_up_nobody(slow: str, transport: str, runs: Path) ->
     assert torch.equal(run.parameters()["weights"], torch.full((1001,), float(rounds)))
 
 
+@pytest.mark.matrix(2)
 @transports
 @pytest.mark.parametrize("absent", [0, 2])
 def test_without_the_slow_one_it_is_training_on_what_the_others_have(
@@ -93,6 +95,7 @@ def test_without_the_slow_one_it_is_training_on_what_the_others_have(
         torch.testing.assert_close(value, model.state_dict()[name], rtol=0, atol=1e-5)
 
 
+@pytest.mark.matrix(3)
 @transports
 @pytest.mark.parametrize(("workers", "backup"), [(2, 1), (4, 1), (4, 3)])
 def test_rounds_are_as_planned_whoever_is_late(

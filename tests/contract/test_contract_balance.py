@@ -64,7 +64,7 @@ def shares(done: Any) -> np.ndarray:
     return np.array([one["samples"].astype(int) for one in steps])
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("how", "width"),
     [*((how, 16) for how in WAYS), *((how, 20_000) for how in WAYS[:2])],
@@ -87,6 +87,7 @@ def test_shares_that_change_make_the_same_parameters(
     assert taken[:, [*range(41), 42, 43]].min() >= 1
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("how", [WAYS[0], WAYS[3]], ids=called)
 def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Path) -> None:
     """Of a million parameters blocks leave, or stay where backward left them, in uneven parts.
@@ -104,7 +105,7 @@ def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Pat
     assert len(np.unique(taken, axis=1).T) > 1, "they did not change"
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("how", WAYS, ids=called)
 def test_the_slow_has_the_smaller_share_and_it_follows(how: dict[str, Any], runs: Path) -> None:
     task = Unequal(4000, turn=30)

@@ -36,7 +36,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return cache(lambda strategy: trained(out, strategy=strategy))
 
 
-@pytest.mark.matrix(8)
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("strategy", ["ps-sync", "ps-async", "ssp"])
 def test_smaller_gradients_train_as_well(strategy: str, codec: str, plain: Any, runs: Path) -> None:

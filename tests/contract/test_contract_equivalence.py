@@ -68,7 +68,7 @@ def assert_same(ours: dict[str, Tensor], theirs: dict[str, Tensor], within: floa
         torch.testing.assert_close(value, theirs[name], rtol=0, atol=within)
 
 
-@pytest.mark.matrix(10)
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("workers", [2, 3])
 @pytest.mark.parametrize("how", IN_STEP, ids=called)
 def test_many_in_step_are_one(how: dict[str, Any], workers: int, alone: Any, runs: Path) -> None:
@@ -77,6 +77,7 @@ def test_many_in_step_are_one(how: dict[str, Any], workers: int, alone: Any, run
     assert_same(many, alone(203, BATCH * workers), 1e-5)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("workers", [2, 4])
 @pytest.mark.parametrize("how", [SERVED[1], SERVED[4], {"strategy": "allreduce"}], ids=called)
 def test_a_last_round_with_fewer_samples_than_workers(
@@ -87,7 +88,7 @@ def test_a_last_round_with_fewer_samples_than_workers(
     assert_same(many, alone(193, BATCH * workers), 1e-5)
 
 
-@pytest.mark.matrix(10)
+@pytest.mark.matrix(5)
 @pytest.mark.parametrize("rule", ["momentum", "nesterov", "adagrad", "adam", "adamw"])
 @pytest.mark.parametrize(
     "how", [SERVED[1], SERVED[4], STOOD_BY, {"strategy": "allreduce"}], ids=called
@@ -97,7 +98,7 @@ def test_rules_with_a_memory(how: dict[str, Any], rule: str, alone: Any, runs: P
     assert_same(many, alone(203, BATCH * 3, rule, weight_decay=0.01), 1e-5)
 
 
-@pytest.mark.matrix(6)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("rule", LAYERWISE)
 @pytest.mark.parametrize(
     "how", [*SERVED[:4], SERVED[3] | {"replicas": 1}, {"strategy": "allreduce"}], ids=called
@@ -164,7 +165,7 @@ def test_for_any_samples_batch_and_workers(
 ADDING_UP = [{"strategy": "single"}, SERVED[1], SERVED[4], {"strategy": "allreduce"}]
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("how", ADDING_UP, ids=called)
 def test_batches_added_up_are_one_larger_batch(
@@ -176,7 +177,7 @@ def test_batches_added_up_are_one_larger_batch(
     assert_same(many, alone(203, BATCH * 4 * workers, rule), 1e-5)
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 @pytest.mark.parametrize("how", ADDING_UP[1:], ids=called)
 def test_a_recipe_is_that_of_the_global_batch(
@@ -188,6 +189,7 @@ def test_a_recipe_is_that_of_the_global_batch(
     assert_same(many, alone(203, BATCH * 12, rule, **rate), 1e-5)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("rule", ["sgd", "momentum", "adam"])
 def test_one_worker_is_plain_torch(rule: str, runs: Path) -> None:
     seed, batch, lr = 3, 16, RATES[rule]

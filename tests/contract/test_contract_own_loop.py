@@ -51,7 +51,7 @@ def test_shares_of_a_loop_of_ones_own_are_not_ours_to_balance(runs: Path) -> Non
     assert not runs.exists()
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", CREWS, ids=named)
 def test_the_example_trains(crew: dict[str, Any], runs: Path) -> None:
     run = launched(EXAMPLE, runs, **crew)
@@ -90,7 +90,7 @@ def by_hand(name: str, workers: int, epochs: int) -> dict[str, Tensor]:
     return model.state_dict()
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("crew", "optimizer"),
     [(CREWS[2], "momentum"), (CREWS[3], "adam"), (CREWS[4], "momentum"), (CREWS[4], "adam")],
@@ -116,7 +116,7 @@ def test_averaged_each_step_own_momentum_is_as_good_as_shared(transport: str, ru
         torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-5)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("strategy", ["single", "hogwild", "local-sgd"])
 def test_alone_it_is_plain_torch(strategy: str, runs: Path) -> None:
     run = launched(SCRIPT, runs, "4", "momentum", strategy=strategy)

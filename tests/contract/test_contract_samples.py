@@ -36,7 +36,7 @@ def rows_seen(folder: Path) -> Counter[int]:
     return Counter(int(line) for file in folder.iterdir() for line in file.read_text().splitlines())
 
 
-@pytest.mark.matrix(14)
+@pytest.mark.matrix(8)
 @pytest.mark.parametrize("samples", [97, 101])
 @pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
 def test_every_sample_once_an_epoch(
@@ -55,6 +55,7 @@ def test_every_sample_once_an_epoch(
 LEASED = [crew for crew in CREWS if crew["strategy"] in ("ps-async", "ssp")]
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", LEASED, ids=lambda crew: "-".join(map(str, crew.values())))
 def test_also_where_batches_are_added_up(crew: dict[str, Any], runs: Path, tmp_path: Path) -> None:
     """A lease is then in whole steps: 101 samples are 9 steps of 12."""
@@ -66,6 +67,7 @@ def test_also_where_batches_are_added_up(crew: dict[str, Any], runs: Path, tmp_p
     assert run.quality["updates"] == 2 * 9
 
 
+@pytest.mark.matrix(6)
 @pytest.mark.parametrize("crew", CREWS, ids=lambda crew: "-".join(map(str, crew.values())))
 def test_steps_are_a_limit_for_each_worker(crew: dict[str, Any], runs: Path) -> None:
     """Also where it lies beyond one epoch: 101 samples are 9 rounds of 3 workers."""

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 PACKAGE = Path(paceline.__file__).parent
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", ["single", "allreduce", "ps-sync-shm", "ps-async-tcp"])
 def test_a_folder_that_is_removed_is_missed_at_once(crew: str, runs: Path) -> None:
     removed: list[Path] = []
@@ -35,7 +36,7 @@ def test_a_folder_that_is_removed_is_missed_at_once(crew: str, runs: Path) -> No
     assert not removed[0].exists()
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["allreduce", "ps-sync-shm", "ps-async-tcp"])
 def test_a_role_without_memory_is_named_and_the_run_can_go_on(crew: str, runs: Path) -> None:
     how: dict[str, Any] = CREWS[crew] | {"steps": 300, "checkpoint_every": 0.1}

@@ -49,6 +49,7 @@ def computed(run: paceline.Run, role: str) -> float:
     return float(np.median(read_steps(run.folder.steps_path(role))["compute"]))
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
 def test_a_kill_before_a_step_is_exact_and_happens_once(crew: str, runs: Path) -> None:
     run = train(runs, crew, "kill:worker-1@step=30")
@@ -135,6 +136,7 @@ def launch(runs: Path, tmp_path: Path, *inject: str) -> paceline.Run:
     return launch_script(spec, script, [], out=runs, echo=None)
 
 
+@pytest.mark.thorough
 def test_a_loop_of_ones_own_is_slowed_and_killed_alike(runs: Path, tmp_path: Path) -> None:
     run = launch(runs, tmp_path, "slow:worker-1x3")
     assert 2 < computed(run, "worker-1") / computed(run, "worker-0") < 4

@@ -47,8 +47,8 @@ VICTIMS = [
 ]
 
 
+@pytest.mark.matrix(5)
 @pytest.mark.alone
-@pytest.mark.matrix(10)
 @pytest.mark.parametrize(("crew", "role"), VICTIMS)
 def test_a_killed_role_ends_the_run_and_is_named(crew: str, role: str, runs: Path) -> None:
     with harm(runs, kill(role), role) as watch, pytest.raises(RoleDied) as died:
@@ -120,6 +120,7 @@ def test_a_launcher_killed_while_it_starts(cli: Any, eventually: Callable[..., A
     eventually(lambda: not alive([int(child) for child in children]), BESIDE_OTHERS, "all gone")
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-tcp"])
 def test_a_killed_nursery_ends_the_run_and_not_the_next(
     crew: str, runs: Path, eventually: Callable[..., Any]
@@ -139,6 +140,7 @@ def test_a_killed_nursery_ends_the_run_and_not_the_next(
     assert paceline.fit(task("Patient"), steps=3, out=runs, **CREWS[crew]).status == "done"
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-tcp", "ps-sync-shm", "allreduce"])
 def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -> None:
     def stop_one_kill_one(pids: dict[str, int]) -> None:
@@ -151,6 +153,7 @@ def test_a_role_that_hears_nothing_is_no_reason_to_hang(crew: str, runs: Path) -
     assert str(died.value).startswith("worker-0 ")
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp"])
 def test_the_last_words_of_a_killed_role_are_told(crew: str, runs: Path) -> None:
     with harm(runs, kill("worker-1")), pytest.raises(RoleDied) as died:
@@ -158,6 +161,7 @@ def test_the_last_words_of_a_killed_role_are_told(crew: str, runs: Path) -> None
     assert "this is worker-1" in died.value.log
 
 
+@pytest.mark.thorough
 def test_an_interrupt_while_a_failed_run_ends_changes_nothing(cli: Any) -> None:
     """A stopped role keeps the ending busy for its whole grace; Ctrl-C falls into that."""
     command = cli.start(*LONG, *flags(CREWS["ps-async-tcp"]))

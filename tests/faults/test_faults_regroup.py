@@ -76,7 +76,7 @@ def test_a_killed_worker_comes_back(crew: dict[str, Any], role: str, runs: Path)
     assert read_steps(run.folder.steps_path(role))["step"][-1] == EPOCHS * SAMPLES // 20
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(("role", "step"), [("worker-0", 1), ("worker-1", 1), ("worker-0", 200)])
 def test_at_the_first_step_and_at_the_last(role: str, step: int, runs: Path) -> None:
     all_counted(train(runs, TWO, f"kill:{role}@step={step}"))
@@ -93,6 +93,7 @@ def test_all_have_the_same_parameters_to_the_bit(runs: Path) -> None:
     assert len(told(run, "back")) == 2
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [TWO, FOUR, AVERAGED], ids=str)
 def test_one_that_dies_when_all_have_trained(crew: dict[str, Any], runs: Path) -> None:
     """The others have parted, and are done; what they have is still there to be had."""
@@ -136,7 +137,7 @@ def kill_next_life(runs: Path, role: str, after: float) -> Callable[[dict[str, i
     return act
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("after", [0.0, 0.2])
 def test_the_one_that_comes_back_is_killed_again(after: float, runs: Path) -> None:
     with harm(runs, kill_next_life(runs, "worker-1", after)):
@@ -145,6 +146,7 @@ def test_the_one_that_comes_back_is_killed_again(after: float, runs: Path) -> No
     assert len(told(run, "died")) == 2
 
 
+@pytest.mark.thorough
 def test_several_die_at_any_moment(runs: Path) -> None:
     chance = Random(0)
 
@@ -168,6 +170,7 @@ def test_one_that_is_stopped_for_too_long_is_not_waited_for(runs: Path) -> None:
     assert told(run, "died", "back") == [("worker-1", "died"), ("worker-1", "back")]
 
 
+@pytest.mark.thorough
 def test_one_that_goes_on_in_time_is_only_waited_for(runs: Path) -> None:
     run = train(runs, FOUR, "stop:worker-1@step=50+0.6s", lease=20.0)
     all_counted(run)
@@ -187,6 +190,7 @@ def test_when_nobody_is_left_it_says_so(runs: Path) -> None:
     assert not alive([*watch.pids.values()])
 
 
+@pytest.mark.thorough
 def test_shares_by_speed_are_dealt_anew(runs: Path) -> None:
     crew = TWO | {"balance": True, "epochs": 16}
     run = train(runs, crew, "slow:worker-1x3", "kill:worker-0@step=60")
@@ -209,6 +213,7 @@ def test_a_run_that_is_stopped_while_one_is_away_goes_on(runs: Path) -> None:
         all_counted(paceline.resume(run))
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_taken_up_survives_a_death(runs: Path) -> None:
     with harm(runs, lambda _: os.kill(os.getpid(), signal.SIGINT)):
         run = train(runs, TWO)
@@ -229,6 +234,7 @@ def test_a_run_that_was_taken_up_survives_a_death(runs: Path) -> None:
     all_counted(run)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_averages_go_on_without_it(role: str, runs: Path) -> None:
     with harm(runs, kill(role), role):

@@ -46,6 +46,7 @@ def told(run: paceline.Run, role: str) -> list[str]:
     return [event["kind"] for event in run.summary["events"] if event["role"] == role]
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "backup-tcp"])
 def test_standbys_are_roles_and_change_nothing(crew: str, runs: Path) -> None:
     run = train(runs, crew)
@@ -61,7 +62,7 @@ def test_standbys_are_roles_and_change_nothing(crew: str, runs: Path) -> None:
     assert not run.summary["events"]
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*CREWS, "backup-tcp"])
 def test_a_standby_takes_its_servers_place(crew: str, runs: Path) -> None:
     with harm(runs, kill("server-0"), "server-0") as watch:
@@ -113,7 +114,7 @@ def backs(runs: Path) -> int:
     return count
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp"])
 def test_one_after_another(crew: str, runs: Path) -> None:
     rng = random.Random(crew)
@@ -164,6 +165,7 @@ def test_both_at_once_and_the_servers_memory_is_still_there(
     assert counted(run).eq(EPOCHS).all()
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("apart", [0.02, 0.05])
 def test_a_server_dies_while_a_new_standby_catches_up(apart: float, runs: Path) -> None:
     with harm(runs, both("standby-0", apart), "server-0", "standby-0"):
@@ -217,6 +219,7 @@ def test_a_frozen_standby_is_waited_for_as_long_as_its_lease(runs: Path) -> None
     assert counted(run).eq(EPOCHS).all()
 
 
+@pytest.mark.thorough
 def test_a_standby_that_thaws_in_time_is_still_in_step(runs: Path) -> None:
     run = train(runs, "ps-async-tcp", inject=["stop:standby-0@0.1s+0.3s"], lease=20.0)
     assert "died" not in told(run, "standby-0")

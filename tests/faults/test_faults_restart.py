@@ -42,7 +42,7 @@ def train(runs: Path, crew: str, **more: Any) -> paceline.Run:
     return paceline.fit(task("Counting"), out=runs, **(fields | asked | more))
 
 
-@pytest.mark.matrix(5)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize(
     ("crew", "role"),
     [(crew, f"worker-{number % 2}") for number, crew in enumerate(REJOINING)]
@@ -70,6 +70,7 @@ def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
         assert seen.eq(4).all()
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp", "ssp-tcp", "backup-tcp"])
 def test_a_killed_server_comes_back_with_all_it_had_answered(crew: str, runs: Path) -> None:
     with harm(runs, kill("server-0"), "server-0"):
@@ -117,6 +118,7 @@ def test_without_the_death_every_sample_counts_once_an_epoch(runs: Path) -> None
         assert counted(train(runs, crew)).eq(4).all()
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp", "ps-async-shm"])
 def test_it_dies_again_and_again(crew: str, runs: Path) -> None:
     def again_and_again(pids: dict[str, int]) -> None:

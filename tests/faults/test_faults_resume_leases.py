@@ -48,7 +48,7 @@ def killed(command: Any, eventually: Callable[..., Any]) -> Path:
     return folder
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("name", ["wide", "ps-async-shm", "ssp-shm", "ps-async-tcp", "ssp-tcp"])
 def test_killed_and_resumed_every_sample_counts_once_an_epoch(
     name: str, cli: Any, eventually: Callable[..., Any]
@@ -67,7 +67,7 @@ def recorded(run: paceline.Run) -> int:
     return run.folder.steps_path("worker-1").stat().st_size
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-async-tcp", "hogwild"])
 def test_ctrl_c_then_a_killed_worker_and_more_epochs(
     crew: str, runs: Path, eventually: Callable[..., Any]
@@ -97,6 +97,7 @@ def test_ctrl_c_then_a_killed_worker_and_more_epochs(
         assert counts(resumed).eq(EPOCHS + 1).all()
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-shm"])
 def test_a_worker_that_is_killed_in_its_first_step_comes_back(crew: str, runs: Path) -> None:
     """All parts are where they were by then, though no worker has told of a step yet."""
@@ -112,6 +113,7 @@ def test_a_worker_that_is_killed_in_its_first_step_comes_back(crew: str, runs: P
         assert counts(resumed).eq(EPOCHS).all()
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["backup-shm", "backup-tcp"])
 def test_with_backups_all_go_on_from_the_round_that_was_kept(crew: str, runs: Path) -> None:
     """Late gradients are dropped in any case, so no two runs are the same."""

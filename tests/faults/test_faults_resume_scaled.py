@@ -53,7 +53,7 @@ def pid_of(folder: Path, role: str) -> int:
 STOPPED = ("ps-async-shm", "ps-sync-shm-large", "ps-sync-tcp")
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     ("crew", "last"), [*((crew, False) for crew in CREWS), *((crew, True) for crew in STOPPED)]
 )

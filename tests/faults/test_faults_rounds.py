@@ -91,7 +91,7 @@ def told(run: paceline.Run, kind: str) -> list[str]:
     return [event["role"] for event in run.summary["events"] if event["kind"] == kind]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", CREWS)
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_killed_worker_comes_back(crew: str, role: str, runs: Path) -> None:
         assert len(set(last.values())) == 1, "it did not take part again"
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", CREWS)
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_killed_before_a_step(crew: str, role: str, runs: Path) -> None:
@@ -127,7 +127,7 @@ def test_killed_before_a_step(crew: str, role: str, runs: Path) -> None:
         right(run, crew)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*IN_STEP, "local-sgd"])
 def test_two_of_three(crew: str, runs: Path) -> None:
     def both(pids: dict[str, int]) -> None:
@@ -140,7 +140,7 @@ def test_two_of_three(crew: str, runs: Path) -> None:
     right(run, crew, deaths=2, share=BATCH * 3 // 2)
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", CREWS)
 def test_the_one_that_comes_back_dies_again(crew: str, runs: Path) -> None:
     """As soon as it is up: it may just be asking, or be let in."""
@@ -166,6 +166,7 @@ def _keep_killing(runs: Path, role: str, times: int, over: float) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["small", "large"])
 def test_stopped_for_longer_than_its_lease(crew: str, runs: Path) -> None:
     with harm(runs, lambda pids: os.kill(pids["worker-1"], signal.SIGSTOP)):
@@ -174,6 +175,7 @@ def test_stopped_for_longer_than_its_lease(crew: str, runs: Path) -> None:
     right(run, crew)
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["small", "large", "local-sgd"])
 def test_all_at_once_is_the_end_and_is_told(crew: str, runs: Path) -> None:
     def all_of_them(pids: dict[str, int]) -> None:

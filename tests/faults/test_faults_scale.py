@@ -75,7 +75,7 @@ def pid_of(folder: Path, role: str) -> int:
     return eventually(look, 10, f"a process of {role}")
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", [*LEASING, *IN_ROUNDS])
 def test_every_sample_counts_whoever_comes_and_goes(crew: str, runs: Path) -> None:
     with beside(runs, lambda folder: _scaled(folder, 3, 1, 2)):
@@ -92,7 +92,7 @@ def test_large_models_too(crew: str, runs: Path) -> None:
     every_sample_counts(run, apart=3000)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*AVERAGING, "hogwild"])
 def test_where_counts_are_means(crew: str, runs: Path) -> None:
     """An averaging weighs by samples, and two at once may lose an update of hogwild's."""
@@ -105,7 +105,7 @@ def test_where_counts_are_means(crew: str, runs: Path) -> None:
     assert kinds.count("left") == 2
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", [*LEASING, *IN_ROUNDS, "local-sgd-shm", "hogwild"])
 @pytest.mark.parametrize("role", ["worker-0", "worker-1"])
 def test_a_worker_that_is_told_to_end_leaves(crew: str, role: str, runs: Path) -> None:
@@ -132,7 +132,7 @@ def test_one_alone_that_is_told_to_end_stops_the_run(runs: Path) -> None:
     assert ("worker-0", "notice") in told(run)
 
 
-@pytest.mark.matrix(4)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("crew", [*LEASING, *IN_ROUNDS])
 @pytest.mark.parametrize("wait", [0.0, 0.1, 0.3])
 def test_a_killed_joiner_comes_all_the_same(crew: str, wait: float, runs: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_joiner_that_cannot_come_does_not_end_the_run(runs: Path) -> None:
     every_sample_counts(run)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*LEASING, *IN_ROUNDS])
 def test_a_killed_leaver_is_gone_all_the_same(crew: str, runs: Path) -> None:
     def act(folder: Path) -> None:
@@ -234,7 +234,7 @@ def servers(folder: Path, *counts: int) -> None:
         paceline.scale(folder, servers=count)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("apart", [1, 4000])
 @pytest.mark.parametrize("crew", SERVED)
 def test_every_sample_counts_however_the_parameters_are_cut(
@@ -246,6 +246,7 @@ def test_every_sample_counts_however_the_parameters_are_cut(
     assert [kind for _, kind in told(run)].count("recut") == 3
 
 
+@pytest.mark.thorough
 def test_coded_gradients_are_not_split(runs: Path) -> None:
     with beside(runs, lambda folder: servers(folder, 3, 1)):
         run = train(runs, "ps-sync-tcp", 4000, codec="bf16")
@@ -266,7 +267,7 @@ def _both(folder: Path) -> None:
     assert said[1].startswith("worker-2 joined at round")
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("role", ["server-0", "server-1", "server-2"])
 @pytest.mark.parametrize("wait", [0.0, 0.02, 0.1])
 def test_a_server_that_is_killed_while_shards_move(role: str, wait: float, runs: Path) -> None:

@@ -28,8 +28,8 @@ def to_this_process(number: int) -> Callable[[dict[str, int]], None]:
     return lambda pids: os.kill(os.getpid(), number)
 
 
+@pytest.mark.matrix(4)
 @pytest.mark.alone
-@pytest.mark.matrix(8)
 @pytest.mark.parametrize(
     ("crew", "evaluator"),
     [*((crew, False) for crew in ALL), *((crew, True) for crew in ("single", "ps-async-tcp"))],
@@ -73,7 +73,7 @@ def test_the_command_says_that_it_was_interrupted(cli: Any) -> None:
     assert [run["state"] for run in cli.listed()] == ["stopped"]
 
 
-@pytest.mark.matrix(3)
+@pytest.mark.matrix(2)
 @pytest.mark.parametrize("moment", [0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 2.6, 3.3])
 def test_ctrl_c_at_any_moment(moment: float, cli: Any) -> None:
     """Python starts, the folder is made, torch is imported, roles start."""

@@ -53,14 +53,14 @@ def assert_sound(run: paceline.Run, crew: str, epochs: int = EPOCHS) -> None:
         assert run.parameters()["all"].item() == epochs * SAMPLES
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*EXACT, *IN_ROUNDS])
 def test_undisturbed_every_sample_counts_once_an_epoch(crew: str, runs: Path) -> None:
     counts = seen(train(runs, crew))
     assert counts.eq(EPOCHS).all()
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", [*EXACT, *IN_ROUNDS])
 def test_a_killed_worker_comes_back(crew: str, runs: Path) -> None:
     with harm(runs, kill("worker-1"), "worker-1"):
@@ -70,7 +70,7 @@ def test_a_killed_worker_comes_back(crew: str, runs: Path) -> None:
     assert_sound(run, crew)
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-tcp", "ps-async-tcp", "ssp-tcp"])
 def test_a_killed_server_comes_back_with_all_rows(crew: str, runs: Path) -> None:
     with harm(runs, kill("server-1"), "server-1"):
@@ -161,7 +161,7 @@ LEARNING: dict[str, Any] = {
 }
 
 
-@pytest.mark.matrix(2)
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize(
     "crew",
     [

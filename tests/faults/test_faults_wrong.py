@@ -42,7 +42,7 @@ def line_of(text: str) -> int:
 # Tasks.
 
 
-@pytest.mark.matrix(6)
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("crew", [crew for crew in ALL if crew != "single"])
 def test_a_task_that_raises_in_one_worker(crew: str, runs: Path) -> None:
     with pytest.raises(RoleDied) as died:
@@ -55,6 +55,7 @@ def test_a_task_that_raises_in_one_worker(crew: str, runs: Path) -> None:
     assert [entry.state for entry in list_runs(runs)] == ["failed"]
 
 
+@pytest.mark.thorough
 def test_the_command_tells_it_with_the_last_lines_of_the_log(cli: Any) -> None:
     command = cli.run("run", "--task", task("RaisesInOne"), *flags(CREWS["ps-sync-shm"]))
     told = one_sentence(command, 1)
@@ -65,6 +66,7 @@ def test_the_command_tells_it_with_the_last_lines_of_the_log(cli: Any) -> None:
     assert cli.shown()["status"] == "failed"
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parametrize("crew", ["ps-sync-shm", "ps-async-tcp", "allreduce"])
 def test_a_task_that_ends_its_process(crew: str, runs: Path) -> None:
     with pytest.raises(RoleDied, match=r"worker-1 .*ended with exit code 3"):

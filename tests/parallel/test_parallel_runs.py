@@ -83,6 +83,7 @@ def test_two_runs_at_once_from_two_threads_do_not_meet(runs: Path) -> None:
     assert ends == ["done", "done"]
 
 
+@pytest.mark.thorough
 def test_two_commands_at_once_do_not_meet(cli: Any) -> None:
     asked = (
         *("run", "--task", "softmax", "--data", "synthetic:300x8:3", "--batch", "10"),

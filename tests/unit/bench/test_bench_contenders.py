@@ -10,6 +10,7 @@ from bench.catalog import DDP, LOCKSTEP, MODELS, WORKERS
 from bench.contenders import PEERS
 
 
+@pytest.mark.matrix(1)
 @pytest.mark.parallel
 @pytest.mark.timeout(120, method="signal")
 @pytest.mark.parametrize("name", [LOCKSTEP, DDP])
@@ -19,6 +20,7 @@ def test_every_step_of_every_worker_has_an_end(name: str) -> None:
     assert all(times == sorted(times) for times in ends)
 
 
+@pytest.mark.thorough
 @pytest.mark.parallel
 @pytest.mark.timeout(120, method="signal")
 def test_in_step_nobody_begins_a_step_before_all_have_made_the_last() -> None:

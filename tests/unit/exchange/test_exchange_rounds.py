@@ -72,6 +72,7 @@ def all_have_what_is_due(stage: Stage) -> None:
         torch.testing.assert_close(final, stage.due(closed(stage)), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.matrix(18)
 @calm_and_not
 @pytest.mark.parametrize("rule", ["sgd", "adam", "lamb"])
 @pytest.mark.parametrize("kind", ["small", "sync"])
@@ -82,6 +83,7 @@ def test_in_step(kind: str, rule: str, deaths: int, seed: int) -> None:
     all_have_what_is_due(stage)
 
 
+@pytest.mark.matrix(6)
 @seeds
 @pytest.mark.parametrize("kind", ["small", "sync"])
 def test_with_shares_by_speed(kind: str, seed: int) -> None:
@@ -90,6 +92,7 @@ def test_with_shares_by_speed(kind: str, seed: int) -> None:
     all_have_what_is_due(stage)
 
 
+@pytest.mark.matrix(16)
 @seeds
 @pytest.mark.parametrize("deaths", [0, 2])
 @pytest.mark.parametrize("rule", ["sgd", "lamb"])
@@ -103,6 +106,7 @@ def test_workers_come_and_go(kind: str, rule: str, deaths: int, seed: int) -> No
             assert sum(weight for _, weight in turnout.pushes) == stage.whole
 
 
+@pytest.mark.matrix(6)
 @seeds
 @pytest.mark.parametrize("kind", ["small", "sync"])
 def test_they_come_and_go_with_shares_by_speed(kind: str, seed: int) -> None:
@@ -125,6 +129,7 @@ def test_a_gradient_that_died_with_its_worker_is_missing_where_that_was_the_serv
             assert off.max() < 1e-4
 
 
+@pytest.mark.matrix(10)
 @calm_and_not
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_rounds_that_go_without_somebody(rule: str, deaths: int, seed: int) -> None:

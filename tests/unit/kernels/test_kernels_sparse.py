@@ -82,6 +82,7 @@ OPTIMIZERS: dict[str, Callable[[list[torch.nn.Parameter]], torch.optim.Optimizer
 }
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_rules_are_torchs_own_for_sparse_gradients(name: str, together: bool) -> None:
@@ -109,6 +110,7 @@ def test_rules_are_torchs_own_for_sparse_gradients(name: str, together: bool) ->
         assert weights == pytest.approx(parameter.detach().numpy(), rel=1e-6, abs=1e-6)
 
 
+@pytest.mark.matrix(3)
 @pytest.mark.parametrize("valued", [False, True])
 @pytest.mark.parametrize("name", [*OPTIMIZERS, "ftrl"])
 def test_sample_by_sample_is_batches_of_one(name: str, valued: bool) -> None:
