@@ -24,7 +24,7 @@ MARK = leave_mark("PACELINE_TEST_SESSION")
 
 # How long an example takes depends on the machine, and on what has to be compiled first. Each day
 # others are drawn; make thorough draws many.
-settings.register_profile("daily", deadline=None, max_examples=40)
+settings.register_profile("daily", deadline=None, max_examples=20)
 settings.register_profile("thorough", deadline=None, max_examples=400)
 settings.load_profile("daily")
 

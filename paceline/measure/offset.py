@@ -6,7 +6,13 @@ the role's clock was at (back). Somewhere in between the supervisor heard, and n
     offset = heard − (sent + back) / 2,   off by at most (back − sent) / 2
 
 So of several exchanges the quickest tells most. Clocks drift, so offsets are found anew now and
-then, and between two of them a time is moved by what lies between.
+then, and between two of them a time is moved by what lies between. They drift slowly, though: what
+was found at one time tells something of all others,
+
+    | offset at t − offset found at u | ≤ error at u + DRIFT · | t − u |
+
+and each is taken from the middle of what all of them allow. Otherwise a slow exchange would bend
+time around it by as much as it is off.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import numpy.typing as npt
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 NAMESPACE = Path("/proc/self/ns/time")
+DRIFT = 5e-4  # seconds a second, the most by which clocks are steered
 
 
 Times = TypeVar("Times", float, npt.NDArray[np.float64])
@@ -48,8 +55,11 @@ def aligned(times: Times, offsets: Sequence[Sequence[float]]) -> Times:
     """Times of a role's clock as the supervisor's has them; without offsets it is the same."""
     if not offsets:
         return times
-    at, seconds, _ = np.array(offsets, dtype=np.float64).T
-    moved: Times = times + np.interp(times, at, seconds)
+    at, seconds, error = np.array(offsets, dtype=np.float64).T
+    reach = error + DRIFT * np.abs(at[:, None] - at)
+    low, high = (seconds - reach).max(axis=1), (seconds + reach).min(axis=1)
+    agreed = np.where(low <= high, (low + high) / 2, seconds)  # else it was set
+    moved: Times = times + np.interp(times, at, agreed)
     return moved
 
 

@@ -87,7 +87,7 @@ def test_shares_that_change_make_the_same_parameters(
     assert taken[:, [*range(41), 42, 43]].min() >= 1
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", [WAYS[0], WAYS[3]], ids=called)
 def test_gradients_that_leave_while_they_are_made(how: dict[str, Any], runs: Path) -> None:
     """Of a million parameters blocks leave, or stay where backward left them, in uneven parts.

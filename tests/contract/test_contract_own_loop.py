@@ -51,7 +51,7 @@ def test_shares_of_a_loop_of_ones_own_are_not_ours_to_balance(runs: Path) -> Non
     assert not runs.exists()
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("crew", CREWS, ids=named)
 def test_the_example_trains(crew: dict[str, Any], runs: Path) -> None:
     run = launched(EXAMPLE, runs, **crew)

@@ -164,6 +164,7 @@ def test_several_die_at_any_moment(runs: Path) -> None:
     assert len(told(run, "died")) == 3
 
 
+@pytest.mark.thorough
 def test_one_that_is_stopped_for_too_long_is_not_waited_for(runs: Path) -> None:
     run = train(runs, FOUR, "stop:worker-1@step=50", lease=0.5)
     all_counted(run)

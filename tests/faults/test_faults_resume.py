@@ -178,6 +178,7 @@ def test_a_run_that_failed_goes_on_without_its_faults(runs: Path, whole: Whole) 
     same(whole("single"), run)
 
 
+@pytest.mark.thorough
 def test_it_can_be_made_longer(cli: Any, runs: Path) -> None:
     run = paceline.fit(out=runs, **RUNS["single"])
     with pytest.raises(RequestError, match=r"is done; to train it further.*--epochs N"):

@@ -84,7 +84,7 @@ def test_every_sample_counts_whoever_comes_and_goes(crew: str, runs: Path) -> No
     assert [kind for role, kind in told(run) if role == "worker-1"][-1] == "joined"
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("crew", ["ps-async-tcp", "ps-async-shm", "ps-sync-tcp", "ps-sync-shm"])
 def test_large_models_too(crew: str, runs: Path) -> None:
     with beside(runs, lambda folder: _scaled(folder, 4, 1)):

@@ -90,6 +90,7 @@ def test_ctrl_c_at_any_moment(moment: float, cli: Any) -> None:
     assert (code == 130 and states in ([], ["stopped"])) or (early and not states)
 
 
+@pytest.mark.thorough
 def test_ctrl_c_as_soon_as_there_is_a_folder(cli: Any) -> None:
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
     command.folder  # noqa: B018 - waits for it

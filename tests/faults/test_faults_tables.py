@@ -118,7 +118,7 @@ def test_a_run_is_taken_up_with_its_rows(crew: str, runs: Path) -> None:
     assert seen(run).eq(24).all()
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("crew", ["ps-async-shm", "ps-sync-shm", "ps-sync-tcp"])
 def test_workers_come_and_go(crew: str, runs: Path) -> None:
     def resize(pids: dict[str, int]) -> None:

@@ -187,6 +187,7 @@ def test_an_observer_sees_progress_and_scores(runs: Path) -> None:
     assert watcher.closed == 1
 
 
+@pytest.mark.thorough
 def test_the_live_file_lists_every_role_while_it_runs(
     runs: Path, cli: Any, eventually: Callable[..., Any]
 ) -> None:

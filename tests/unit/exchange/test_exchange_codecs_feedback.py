@@ -141,6 +141,7 @@ def descend(text: str, steps: int = 400) -> float:
     return float(((features @ weights - labels) ** 2).mean() + 1e-3 * weights.square().sum())
 
 
+@pytest.mark.matrix(2)
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("text", ["bf16", "fp16", "int8", "topk:0.1", "onebit"])
 def test_training_ends_where_plain_gradients_end(text: str) -> None:

@@ -33,6 +33,19 @@ def test_a_drift_is_followed_between_two_estimates(apart: float, drift: float) -
     assert aligned(200.0, offsets) == pytest.approx(200.0 + apart + drift * 120)
 
 
+def test_slow_exchanges_do_not_bend_time() -> None:
+    """Each is off by no more than it says; the one quick exchange decides for all."""
+    offsets = [Offset(0.0, 2.02, 0.03), Offset(5.0, 2.0, 0.0001), Offset(10.0, 1.96, 0.05)]
+    times = np.linspace(0, 10, 50)
+    assert np.diff(aligned(times, offsets)) == pytest.approx(np.diff(times), rel=0.001)
+    assert aligned(times, offsets) == pytest.approx(times + 2.0, abs=0.003)
+
+
+def test_a_clock_that_was_set_is_followed() -> None:
+    offsets = [Offset(0.0, 2.0, 0.001), Offset(10.0, 50.0, 0.001)]
+    assert aligned(np.array([0.0, 10.0]), offsets) == pytest.approx([2.0, 60.0])
+
+
 def test_without_offsets_it_is_the_same_clock() -> None:
     assert aligned(3.25, []) == 3.25
     assert clock_id() == clock_id()

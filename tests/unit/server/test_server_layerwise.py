@@ -99,7 +99,7 @@ class Case:
 
 @rules
 @decays
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     sizes=st.lists(st.integers(0, 40), min_size=1, max_size=12).filter(any),
     chunk=st.integers(1, 30),
@@ -136,7 +136,7 @@ def test_a_layer_of_many_chunks(name: str, decay: float) -> None:
 
 @rules
 @decays
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=8),
     shards=st.integers(1, 6),
