@@ -47,7 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             matrices.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in matrices.values():
         (count,) = next(cases[0].iter_markers("matrix")).args
-        daily = {(n * len(cases) // count + n) % len(cases) for n in range(count)}
+        daily: set[int] = set()
+        for n in range(min(count, len(cases))):
+            at = (n * len(cases) // count + n) % len(cases)
+            while at in daily:
+                at = (at + 1) % len(cases)
+            daily.add(at)
         for n, case in enumerate(cases):
             if n not in daily:
                 case.add_marker("thorough")

@@ -40,6 +40,11 @@ def locate(root: Path, name: str, *kinds: str) -> Path:
         return max(paths.values(), key=_started)
     if kind_of(Path(name)) in kinds:
         return Path(name)
+    if "sweep" not in kinds and (sweep := _sweep(root, name)) is not None:
+        raise RequestError(
+            f"'{sweep.name}' is a sweep, not a run: paceline sweep --resume {sweep.name} goes on "
+            f"with it, and its runs are in '{sweep / 'runs'}'."
+        )
     if len(Path(name).parts) > 1:
         marks = " or ".join(MARKS[kind] for kind in kinds)
         raise RequestError(f"'{name}' is not a {what}'s folder: it has no {marks}.")
@@ -63,6 +68,11 @@ def locate(root: Path, name: str, *kinds: str) -> Path:
 def kind_of(path: Path) -> str | None:
     """`run`, `sweep`, or neither."""
     return next((kind for kind, mark in MARKS.items() if (path / mark).is_file()), None)
+
+
+def _sweep(root: Path, name: str) -> Path | None:
+    """That somebody means who asks for a run."""
+    return next((at for at in (root / name, Path(name)) if kind_of(at) == "sweep"), None)
 
 
 def _started(path: Path) -> str:

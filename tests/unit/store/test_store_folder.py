@@ -256,6 +256,14 @@ def test_result(folder: RunFolder) -> None:
     assert folder.read_result() == {"throughput": {"low": None}}
 
 
+def test_a_sweep_is_no_run_and_is_told_how_to_go_on_with(tmp_path: Path) -> None:
+    (tmp_path / "strong").mkdir()
+    (tmp_path / "strong" / "study.json").touch()
+    for name in ("strong", str(tmp_path / "strong")):
+        with pytest.raises(RequestError, match=r"is a sweep, not a run: .*--resume strong goes on"):
+            RunFolder.find(tmp_path, name)
+
+
 def test_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RequestError, match=r"no run in .* yet"):
         RunFolder.find(tmp_path, "last")
