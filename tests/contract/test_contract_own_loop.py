@@ -105,7 +105,7 @@ def test_in_step_is_plain_torch_with_averaged_gradients(
         torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-5)
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 def test_averaged_each_step_own_momentum_is_as_good_as_shared(transport: str, runs: Path) -> None:
     """Descent with momentum is linear: the mean of the workers' is that of the mean gradient."""

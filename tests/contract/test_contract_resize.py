@@ -111,7 +111,7 @@ def test_many_that_come_and_go_are_one(how: str, runs: Path) -> None:
     assert "worker-2" in {role["role"] for role in many.roles}
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("transport", ["shm", "tcp"])
 def test_shares_by_speed(transport: str, runs: Path) -> None:
     with resizes(runs, 3, 1):

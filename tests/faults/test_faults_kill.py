@@ -110,6 +110,7 @@ def test_a_killed_launcher_takes_everything_along(
     assert [entry.state for entry in list_runs(command.folder.parent)] == ["lost"]
 
 
+@pytest.mark.thorough
 def test_a_launcher_killed_while_it_starts(cli: Any, eventually: Callable[..., Any]) -> None:
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))
     command.folder  # noqa: B018 - waits for it

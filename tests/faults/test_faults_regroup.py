@@ -270,7 +270,7 @@ def test_a_loop_of_ones_own_ends_with_the_first_death(runs: Path, tmp_path: Path
         launch_script(spec, script, [], out=runs, echo=None)
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("crew", "victim"),
     [(TWO, "worker-0"), ({"strategy": "ps-async", "workers": 2}, "evaluator")],

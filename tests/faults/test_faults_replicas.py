@@ -212,6 +212,7 @@ def test_what_an_update_rule_remembers_is_there_too(runs: Path) -> None:
         torch.testing.assert_close(harmed.parameters()[name], values, rtol=0, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_frozen_standby_is_waited_for_as_long_as_its_lease(runs: Path) -> None:
     run = train(runs, "ps-sync-tcp", inject=["stop:standby-0@0.1s"], lease=0.6)
     assert told(run, "standby-0") == ["injected", "frozen", "died", "back"]
@@ -227,6 +228,7 @@ def test_a_standby_that_thaws_in_time_is_still_in_step(runs: Path) -> None:
     assert counted(run).eq(EPOCHS).all()
 
 
+@pytest.mark.thorough
 def test_a_standby_that_is_cut_off_comes_back_in_step(runs: Path) -> None:
     inject = ["cut:standby-0-server-0@0.1s+0.3s", "kill:server-0@1s"]
     run = train(runs, "ps-async-tcp", epochs=20, inject=inject)

@@ -232,6 +232,7 @@ def test_what_cannot_be_written_is_told_and_training_goes_on(runs: Path) -> None
 # What cannot be taken up.
 
 
+@pytest.mark.thorough
 def test_one_that_runs_or_has_no_checkpoint_is_refused(cli: Any) -> None:
     endless = RUNS["single"] | {"steps": 100000, "checkpoint_every": 0}
     command = cli.start("run", *words(endless))

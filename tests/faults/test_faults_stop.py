@@ -132,6 +132,7 @@ def test_a_second_ctrl_c_insists(runs: Path) -> None:
     assert [entry.state for entry in list_runs(runs)] == ["stopped"]
 
 
+@pytest.mark.thorough
 def test_impatience_breaks_nothing(cli: Any) -> None:
     """Interrupts in a row, the last of them while it is already ending."""
     command = cli.start(*LONG, *flags(CREWS["ps-sync-tcp"]))

@@ -134,6 +134,7 @@ def test_workers_come_and_go(crew: str, runs: Path) -> None:
         assert counts.eq(40).all()
 
 
+@pytest.mark.thorough
 def test_servers_of_tables_stay_as_many_as_they_are(runs: Path) -> None:
     refused: list[str] = []
 

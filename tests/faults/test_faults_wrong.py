@@ -136,6 +136,7 @@ def test_a_wrong_request_is_told_by_the_command(asked: str, text: str, cli: Any)
     assert text in one_sentence(cli.run("run", *asked.split()), 2)
 
 
+@pytest.mark.thorough
 def test_a_port_in_use(cli: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -255,6 +256,7 @@ def test_a_full_disk(tiny_disk: Path, crew: str) -> None:
         assert entry.state != "done"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tiny_disk", ["64k"], indirect=True)
 def test_the_command_tells_a_full_disk(tiny_disk: Path, cli: Any) -> None:
     asked = (*flags(CREWS["ps-sync-shm"]), "--epochs", "100000", "--out", tiny_disk)

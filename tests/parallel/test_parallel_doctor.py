@@ -29,6 +29,7 @@ def test_an_interrupt_ends_it_with_what_is_known(
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.thorough
 def test_its_death_takes_all_that_it_started_with_it(
     cli: Any, eventually: Callable[..., Any]
 ) -> None:

@@ -64,6 +64,7 @@ def test_a_run_may_be_started_from_any_thread(runs: Path) -> None:
     assert [run.status for run in found] == ["done"]
 
 
+@pytest.mark.thorough
 def test_two_runs_at_once_from_two_threads_do_not_meet(runs: Path) -> None:
     ends: list[object] = []
 

@@ -10,7 +10,7 @@ from bench.catalog import DDP, LOCKSTEP, MODELS, WORKERS
 from bench.contenders import PEERS
 
 
-@pytest.mark.matrix(1)
+@pytest.mark.thorough
 @pytest.mark.parallel
 @pytest.mark.timeout(120, method="signal")
 @pytest.mark.parametrize("name", [LOCKSTEP, DDP])
