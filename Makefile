@@ -19,7 +19,7 @@ test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone and not thorough'
 	$(BIN)/python -m pytest -m 'alone and not thorough'
 
-# The cases that `test` leaves out of its largest matrices, and ten times as many drawn ones.
+# What `test` leaves out to stay short, and twenty times as many drawn cases.
 thorough: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile thorough tests/unit
