@@ -82,7 +82,7 @@ def stopped(run: paceline.Run, role: str, waiting: Collection[str]) -> None:
 def test_a_stopped_role_is_named_with_those_that_wait_for_it(
     crew: str, role: str, waiting: list[str], runs: Path
 ) -> None:
-    """Of five seconds, that is within six. By then even one that is slow in its first step waits."""
+    """Of five seconds, within six. By then even one that is slow in its first step waits."""
     after = 2 * AFTER
     with harm(runs, stop(role, after + 0.7), role) as watch:
         run = train(runs, crew, stall_after=after)
