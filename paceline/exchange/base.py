@@ -40,9 +40,11 @@ class Gradient(NamedTuple):
     parting: bool = False
     began: float = 0.0
 
-    def spent(self) -> float:
-        """Seconds of computing until now, where it is known when that began."""
-        return time.monotonic() - self.began if self.began else 0.0
+    def spent(self, until: float | None = None) -> float:
+        """Seconds of computing until then, or now, where it is known when that began."""
+        if not self.began:
+            return 0.0
+        return (time.monotonic() if until is None else until) - self.began
 
 
 class Copied(Protocol):

@@ -119,7 +119,7 @@ class SharedSmall(Exchange):
             now,
             gradient.weight,
             gradient.lr,
-            seconds=began - gradient.began if gradient.began else 0.0,
+            seconds=gradient.spent(until=began),
             stopping=gradient.stopping,
             keeping=gradient.keeping,
             leaving=gradient.parting,

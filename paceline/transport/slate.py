@@ -10,7 +10,7 @@ write to memory: no call, no lock, nobody woken. So a role says what it is about
 it waits, and what it says stands there also if it is stopped, hangs, or is gone.
 
 What every step does writes to `words` itself: where a step takes half a millisecond and drives all
-else out of the cache, a call costs twenty times what it writes.
+else out of the cache, a call costs many times what it writes.
 """
 
 from __future__ import annotations
