@@ -17,11 +17,12 @@ from paceline.store.folder import RunFolder
 from paceline.web.stop import Stops
 
 COUNTS = """
-import signal, sys
-signal.signal(signal.SIGINT, lambda *_: print("asked", flush=True))
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # one that comes early waits its turn
 print("there", flush=True)
 for _ in range(2):
-    signal.pause()
+    signal.sigwait([signal.SIGINT])
+    print("asked", flush=True)
 """
 
 
