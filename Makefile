@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers
+# Tests and benches start hundreds of processes: each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test thorough lint bench bench-peers bench-sparse fuzz chaos pictures clean
 
@@ -15,9 +17,11 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/paceline demo
 
+ALONE := tests/faults tests/parallel tests/truth  # where there are any
+
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone and not thorough'
-	$(BIN)/python -m pytest -m 'alone and not thorough'
+	$(BIN)/python -m pytest -m 'alone and not thorough' $(ALONE)
 
 # What `test` leaves out to stay short, and twenty times as many drawn cases.
 thorough: setup

@@ -196,6 +196,11 @@ class Stalls:
         self._told = [told for told in self._told if told.left]
         return over
 
+    def same(self, sign: Sign) -> bool:
+        """Whether the role is where it was at the last look."""
+        before = self._signs.get(sign.role)
+        return before is not None and before.mark == sign.mark
+
     def idle(self, role: str, now: float) -> float:
         """For how long a role has been on the same spot."""
         return now - self._since.get(role, now)

@@ -12,7 +12,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from paceline.launch import stall_words
 from paceline.launch.course import Course
@@ -112,28 +112,27 @@ class Watch:
         doing = slate.doing(at)
         if doing == slate.SERVE:
             round_ = member.awaits[0]
-        state = self._state(member, now)
-        return Sign(
+        sign = Sign(
             role=member.role,
             doing=doing,
             round=round_,
             beat=beat,
             life=member.life,
             waits=self._waits(member, at),
+        )
+        if member.frozen_at is None and not self._stalls.same(sign):
+            return sign  # it moved since the last look: the kernel need not be asked
+        state = self._state(member, now)
+        return replace(
+            sign,
             state=state,
             held_for=now - member.frozen_at if member.frozen_at is not None else 0.0,
-            used=self._processes.used(member.pid) if self._may_stand_still(member, now) else None,
+            used=self._processes.used(member.pid),
         )
 
-    def _may_stand_still(self, member: Member, now: float) -> bool:
-        on_one_spot = self._stalls.idle(member.role, now) >= self._often
-        return on_one_spot or member.frozen_at is not None
-
     def _state(self, member: Member, now: float) -> str:
-        """The kernel's word on a process that may stand still; whoever moved does not."""
-        state = ""
-        if self._may_stand_still(member, now):
-            state = self._processes.state(member.pid)
+        """The kernel's word on a process that may stand still."""
+        state = self._processes.state(member.pid)
         if state == "stopped" and member.frozen_at is None:
             member.frozen_at = now
             self._tell(member.role, "frozen", "its process was stopped")

@@ -62,7 +62,7 @@ def train(
         if outcome.again:
             batches.go_on(lot.round, outcome.share)
             continue
-        reporter.step(lot, value, spent, forward, fetched, arrived, outcome)
+        reporter.step(lot, count, value, spent, forward, fetched, arrived, outcome)
         if outcome.stop:
             break
         if outcome.skipped or outcome.share is not None:

@@ -171,7 +171,7 @@ class OwnLoop:
         loss = float(value) if value is not None else float("nan")
         began = self._began + waited  # the batch may have come later; that changes no sum
         forward, self._forward = self._forward, 0.0
-        self.reporter.step(lot, loss, (waited, 0.0), forward, began, arrived, outcome)
+        self.reporter.step(lot, count, loss, (waited, 0.0), forward, began, arrived, outcome)
         self._began = time.monotonic()
         self._slate.begin(self.reporter.taken + 1, OWN)
         if outcome.stop:

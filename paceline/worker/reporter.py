@@ -79,6 +79,7 @@ class Reporter:
     def step(
         self,
         lot: Lot,
+        count: int,
         loss: float,
         spent: tuple[float, float],
         forward: float,
@@ -86,34 +87,31 @@ class Reporter:
         arrived: float,
         outcome: Outcome,
     ) -> None:
-        """Record one step that ends now: it `spent` seconds on its batch and on copying it, `began`
-        to compute and `arrived` at the exchange."""
+        """Record one step that ends now, of `count` samples: it `spent` seconds on its batch and on
+        copying it, `began` to compute and `arrived` at the exchange."""
         now = time.monotonic()
-        rows, _, epoch, last, _, round_, share = lot
-        count = len(rows)
         self.taken = taken = self.taken + 1
-        self._round = round_ + 1
-        if outcome.dropped or outcome.skipped:
-            self.dropped += outcome.dropped
-            count *= not outcome.dropped
-            self._round += outcome.skipped
+        self._round = lot.round + 1 + outcome.skipped
+        self.epoch = done = lot.epoch + lot.last  # epochs, as far as this worker can tell
+        if outcome.dropped:
+            self.dropped += 1
+            count = 0
         self.samples += count
-        self.epoch = done = epoch + last  # epochs, as far as this worker can tell
         self._notes.append(
-            (now, taken, epoch, count, loss, spent, forward, began, arrived, outcome)
+            (now, taken, lot.epoch, count, loss, spent, forward, began, arrived, outcome)
         )
         if now >= self._next:
             self.tell(loss)
             self._next = (now // EVERY + 1) * EVERY  # all at once: in step, one holds up all
         if done > self._told:
             self._told = done
-            self._at_epoch_end(taken, done, share)
+            self._at_epoch_end(taken, done, lot.share)
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
         if self.harm.own:
-            self.harm.between(self.taken)
+            self.harm.between(taken)
         if self._profile is not None:
-            self._profile.between(self.taken)
+            self._profile.between(taken)
 
     def _row(
         self,
