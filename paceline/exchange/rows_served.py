@@ -21,7 +21,8 @@ from torch import Tensor
 from paceline.errors import PeerLost, WireError
 from paceline.exchange.base import Among, Copied, Post
 from paceline.exchange.rows import Push, Pushed, Rows
-from paceline.exchange.served import AGAIN, RETURNS_WITHIN, ByServer, Letter, Served, told
+from paceline.exchange.served import Served
+from paceline.exchange.servers import AGAIN, RETURNS_WITHIN, ByServer, Letter, reach, told
 from paceline.exchange.tables import Table
 from paceline.kernels import sparse
 from paceline.kernels.arrays import Floats, Ids
@@ -160,7 +161,7 @@ class RowsServed(Rows):
 
     def _say(self, server: int, frame: Frame, content: memoryview) -> None:
         if (line := self._lines[server]) is None:
-            line = self._lines[server] = self._dense.line(server, self._counts)
+            line = self._lines[server] = reach(self._post, server, self._counts)
         line.send(frame, content)
 
     def _hear(self, server: int, table: int) -> tuple[Frame, memoryview]:

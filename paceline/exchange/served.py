@@ -10,33 +10,26 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from paceline.errors import PeerLost, TaskError
+from paceline.errors import TaskError
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
-from paceline.exchange.blocks import Block, Progress, all_blocks, parts_of
+from paceline.exchange.blocks import Progress, all_blocks, parts_of
 from paceline.exchange.codecs.feedback import Feedback
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.replica import Replica
+from paceline.exchange.servers import Became, ByServer, Letter, Servers, told
 from paceline.server.shards import Cut, in_blocks
-from paceline.transport import slate
 from paceline.transport.counts import Counts
-from paceline.transport.courier import Answer, Courier, Direct, Mail
+from paceline.transport.courier import Answer
 from paceline.transport.frames import KEEP, LEAVE, STOP, Frame, Kind
-from paceline.transport.memory import FLOAT_BYTES, raw
-from paceline.transport.sockets import Line, limit
+from paceline.transport.memory import raw
 from paceline.types import Traffic
 
 LARGE = 1 << 20  # parameters from which on a courier pays
-RETURNS_WITHIN = 10.0  # seconds a server has to come back
-AGAIN = 0.02  # seconds until one that cannot be reached is tried again
-
-Letter = tuple[int, Frame, memoryview | None]  # to a server
-ByServer = defaultdict[int, Counts]
 
 
 class Served(Exchange):
@@ -49,9 +42,7 @@ class Served(Exchange):
         self._sequence = 0
         self._feedback: Feedback | None = None
         self._encoded = self._early = 0.0  # seconds in this step: of them while backward went on
-        self._lines: list[Line] = []
         self._counts: ByServer = defaultdict(Counts)
-        self._out: list[Letter] = []  # what was said in this round
         self._given: set[int] | None = None  # parameters given so far, while backward is expected
         # Of sparse tables: what goes before the first parameters, and before this step's push.
         self.first: list[Letter] = []
@@ -85,11 +76,18 @@ class Served(Exchange):
         here = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
         self._places = [here, torch.empty_like(here)] if large else [here]
         self._targets = [self._views(place) for place in self._places]
-        self._courier = large
         self._overlaps = large and replica.device.type == "cpu"
         if self._overlaps:
             replica.on_gradient(self._made)
-        self._connect(time.monotonic() + RETURNS_WITHIN)
+        self._servers = Servers(
+            post,
+            self._cut,
+            self._counts,
+            courier=large,
+            targets=lambda: self._targets[-1],
+            recut=self._recut,
+            answered=self._answered,
+        )
         first, self.first = self.first, []
         if post.first:  # in a later life too: the first may have ended before this
             for block in self._blocks:
@@ -138,7 +136,7 @@ class Served(Exchange):
         pushed = time.perf_counter()
         meanwhile()
         asked = time.perf_counter()
-        answers = self._collect()
+        answers = self._servers.collect()
         here = time.perf_counter()
         self._take(answers)
         self.taken = self._sequence
@@ -149,7 +147,7 @@ class Served(Exchange):
         late = sum(answer.frame.kind == Kind.LATE for answer in answers)
         told = [answer.frame.asked for answer in answers]
         stop = any(a & STOP for a in told) if self._in_rounds else gradient.stopping
-        sending, pulling = self._mail.spent
+        sending, pulling = self._servers.spent
         encoded, early, self._encoded, self._early = self._encoded, self._early, 0.0, 0.0
         return Outcome(
             encode=encoded,
@@ -172,7 +170,7 @@ class Served(Exchange):
         self._gradient = gradient
         self._asked = STOP * gradient.stopping | KEEP * gradient.keeping | LEAVE * gradient.parting
         self._progress.begin()
-        self._mail.begin(self._targets[-1])
+        self._servers.begin()
 
     def _made(self, parameter: int) -> None:
         """Backward has made this parameter's gradient."""
@@ -206,7 +204,7 @@ class Served(Exchange):
     def _send_along(self) -> None:
         if self.along is not None:
             for letter in self.along(self._sequence):
-                self._post_out(letter)
+                self._servers.say(letter)
 
     def _send(self, number: int, values: Tensor) -> None:
         block, gradient = self._blocks[number], self._gradient
@@ -229,7 +227,7 @@ class Served(Exchange):
             seconds=gradient.spent(),
             asked=self._asked,
         )
-        self._post_out((block.server, push, payload))
+        self._servers.say((block.server, push, payload))
 
     def _encode(self, number: int, values: Tensor) -> Tensor:
         assert self._feedback is not None
@@ -251,11 +249,11 @@ class Served(Exchange):
             self._targets.reverse()
 
     def _pull(self, first: Sequence[Letter] = ()) -> list[Answer]:
-        self._mail.begin(self._targets[-1])
+        self._servers.begin()
         pulls = Frame(Kind.PULL, self._post.index, self._post.life)
-        for letter in (*first, *((s, pulls, None) for s in range(len(self._lines)))):
-            self._post_out(letter)
-        answers = self._collect()
+        for letter in (*first, *((s, pulls, None) for s in range(len(self._servers)))):
+            self._servers.say(letter)
+        answers = self._servers.collect()
         self._take(answers)
         self.share = self._shared_out(answers)
         return answers
@@ -265,71 +263,8 @@ class Served(Exchange):
         first = next(a.frame for a in answers if a.server == 0 and a.frame.block == 0)
         return first.begin, first.end
 
-    # A server that is gone may come back, or another in its place, with all that it had answered.
-
-    def _post_out(self, letter: Letter) -> None:
-        """Send, and keep until the round is answered, in case it has to be said again."""
-        self._out.append(letter)
-        with suppress(PeerLost):  # it is noticed when the answers are collected
-            self._mail.send(*letter)
-
-    def _collect(self) -> list[Answer]:
-        deadline = time.monotonic() + RETURNS_WITHIN
-        told = False
-        while True:
-            try:
-                answers = self._mail.collect()
-                self._out.clear()
-                if told:
-                    self._tell_answered(())
-                return answers
-            except PeerLost:
-                if not told:
-                    self._tell_answered(self._last_answered())
-                told = True
-                if not self._post.returns or time.monotonic() > deadline:
-                    raise
-                self._disconnect()
-                time.sleep(AGAIN)
-                self._connect(deadline)
-            self._mail.begin(self._targets[-1])
-            for letter in self._out:
-                with suppress(PeerLost):  # as in _post_out
-                    self._mail.send(*letter)
-
-    def _connect(self, deadline: float) -> None:
-        """To all of them: what they know already they answer again and do not apply again."""
-        post = self._post
-        self._lines = []
-        while len(self._lines) < len(self._cut):
-            if post.held is not None and (now := post.held()) != self._cut:
-                self._hang_up()
-                self._lines = []
-                self._recut(now)
-            post.slate.waits(slate.server(len(self._lines)))
-            try:
-                self._lines.append(self.line(len(self._lines), self._counts))
-            except PeerLost:
-                if not post.returns or time.monotonic() > deadline:
-                    raise
-                time.sleep(AGAIN)
-        kind = Courier if self._courier else Direct
-        self._mail: Mail = kind(self._lines, post.slate)
-
-    def line(self, server: int, counts: ByServer) -> Line:
-        """A new connection to a server, which counts there."""
-        post, name = self._post, f"server-{server}"
-        now = post.addresses if post.where is None else post.where()
-        if server >= len(now) or not now[server]:
-            raise PeerLost(f"{name} is not up yet.")
-        secrets = post.secret, post.certificate
-        line = Line.connect(now[server], name, *secrets, post.lease, counts[server])
-        if server in post.limits:
-            limit(line.sock, post.limits[server])
-        return line
-
-    def _recut(self, cut: Cut) -> None:
-        """Other servers have the blocks now, or parts of them: address what was said to those."""
+    def _recut(self, cut: Cut) -> Became:
+        """Other servers have the blocks now, or parts of them."""
         before, self._cut = self._blocks, cut
         self._blocks = all_blocks(cut)
         self._progress = Progress(self._replica.spans, self._blocks)
@@ -339,39 +274,18 @@ class Served(Exchange):
         for name, parts in became.items():
             for block, _ in parts:
                 self._versions[block.server, block.number] = versions[name]
-        said, self._out = self._out, []
-        for server, frame, payload in said:
-            if frame.kind != Kind.PULL:
-                self._out += _split(frame, payload, became[server, frame.block])
-        pulls = [frame for _, frame, _ in said if frame.kind == Kind.PULL][:1]
-        self._out += [(server, frame, None) for frame in pulls for server in range(len(cut))]
+        return became
 
-    def _disconnect(self) -> None:
-        self._mail.close()
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        for line in self._lines:
-            line.close()
-
-    def _last_answered(self) -> list[int]:
+    def _answered(self) -> list[int]:
         """Updates in what each server has told this worker, as its first block counts them."""
         return [self._versions[server, 0] for server in range(len(self._cut))]
 
-    def _tell_answered(self, versions: Sequence[int]) -> None:
-        if self._post.answered is not None:
-            self._post.answered(versions)
-
     def finish(self) -> None:
-        """Leave. A server that is just being replaced hears of it from the supervisor."""
-        self._tell_answered(self._last_answered())
-        for server in range(len(self._lines)):
-            with suppress(PeerLost):
-                self._mail.send(server, Frame(Kind.LEAVE, self._post.index))
+        self._servers.leave()
 
     def close(self) -> None:
         self._pull()
-        self._disconnect()
+        self._servers.close()
 
     def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Servers keep the parameters. What a codec owes is of this round, where there are any."""
@@ -390,20 +304,3 @@ class Served(Exchange):
         if self._feedback is None:
             return None
         return {"ratio": self._feedback.ratio, "error": self._feedback.error}
-
-
-def told(counts: Mapping[int, Counts]) -> tuple[Traffic, ...]:
-    """A server's counts each."""
-    return tuple(counts[server].with_peer(f"server-{server}") for server in sorted(counts))
-
-
-def _split(
-    frame: Frame, payload: memoryview | None, parts: list[tuple[Block, slice]]
-) -> Iterator[Letter]:
-    """What was said of a block, said of the parts that it has become."""
-    for block, at in parts:
-        rest = payload
-        if payload is not None and len(parts) > 1:  # plain floats: what is coded is not split
-            rest = payload[at.start * FLOAT_BYTES : at.stop * FLOAT_BYTES]
-        length = len(rest) if rest is not None else 0
-        yield block.server, frame._replace(block=block.number, length=length), rest

@@ -51,8 +51,8 @@ def step(exchange: Served, replica: Replica, value: float = -1.0, weight: int = 
 
 
 def test_a_courier_only_where_it_pays(at_once: Servers) -> None:
-    assert isinstance(at_once.worker(0, Row())[0]._mail, Direct)
-    assert isinstance(at_once.worker(1, Row(), large=SIZE)[0]._mail, Courier)
+    assert isinstance(at_once.worker(0, Row())[0]._servers._mail, Direct)
+    assert isinstance(at_once.worker(1, Row(), large=SIZE)[0]._servers._mail, Courier)
 
 
 def test_parameters_arrive_in_the_replica(at_once: Servers, large: int) -> None:
@@ -102,8 +102,8 @@ def test_traffic_is_counted_by_server_and_goes_on_after_a_line_was_lost(
     exchange, replica = at_once.worker(0, Row(), large)
     before = {told.peer: told for told in exchange.traffic()}
     step(exchange, replica)
-    exchange._disconnect()
-    exchange._connect(time.monotonic() + 5)
+    exchange._servers.close()
+    exchange._servers._connect(time.monotonic() + 5)
     step(exchange, replica)
     for server, (start, stop) in enumerate(at_once.shards):
         now, then = exchange.traffic()[server], before[f"server-{server}"]
