@@ -23,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -38,7 +38,8 @@ TEN = (
 WATCHED = ("--task", "lenet", "--strategy", "ps-sync", "--workers", "2", "--epochs", "3")
 PAGES = 30
 LIMIT = 240  # seconds that any command may take
-JUST_COUNT = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+LOADED = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 
 
 def started(verb: str, root: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -101,7 +102,7 @@ def times(port: int, path: str) -> list[float]:
     return found
 
 
-def tell(what: str, found: list[float], unit: str = "ms") -> None:
+def tell(what: str, found: Sequence[float], unit: str = "ms") -> None:
     print(
         f"{what:44} median {statistics.median(found):7.1f} {unit}, "
         f"{min(found):.1f} to {max(found):.1f}"
@@ -125,18 +126,25 @@ def pages(root: Path, count: int, browser: Any) -> None:
         tell("page of the live run", times(port, f"/at/{live}"))
         tell("page of a recorded run", times(port, f"/at/{one.name}"))
         if browser:
-            for what, path in (("list", "/"), ("live run", f"/at/{live}")):
-                tell(f"{what}, loaded in Chromium", loaded(browser, port, path))
+            for what, path in (
+                ("list", "/"),
+                ("live run", f"/at/{live}"),
+                ("no such run, a page of one sentence", "/at/none"),
+            ):
+                painted, loaded = zip(*opened(browser, port, path), strict=True)
+                tell(f"{what}: first paint", painted)
+                tell(f"{what}: loaded in Chromium", loaded)
 
 
-def loaded(browser: Any, port: int, path: str) -> list[float]:
-    """Milliseconds until the page has loaded, its script from the cache as the second time."""
+def opened(browser: Any, port: int, path: str) -> list[tuple[float, float]]:
+    """Milliseconds until something is painted, and until the page has loaded; its script comes from
+    the cache, as the second time."""
     page = browser.new_page()
     found = []
     for _ in range(8):
         page.goto(f"http://localhost:{port}{path}")
-        page.wait_for_timeout(400)
-        found.append(float(page.evaluate(JUST_COUNT)))
+        page.wait_for_timeout(800)
+        found.append((float(page.evaluate(PAINTED)), float(page.evaluate(LOADED))))
     page.close()
     return found[1:]
 

@@ -76,11 +76,12 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     before = found_now()  # a test of smaller parts may have made segments in this process
+    there = set(processes(MARK))  # a browser, for the tests of a file
     yield
     with contextlib.suppress(AssertionError):
         eventually(lambda: not found_now() - before, 3)
     left = found_now() - before
-    for pid in set(processes(MARK)) - kept_nurseries():  # let no later test pay for it
+    for pid in set(processes(MARK)) - there - kept_nurseries():  # let no later test pay for it
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     assert not left

@@ -15,6 +15,8 @@ from paceline.report.words import NONE, duration, many, number, percent, short
 from paceline.web.files import plotly_version
 from paceline.web.topic import Content
 
+FIRST = 60  # rows of a list that are drawn at once: more than a screen shows
+
 
 @cache
 def environment() -> Environment:
@@ -36,7 +38,7 @@ def environment() -> Environment:
         "rows": rows,
         "kind": kind,
     }
-    made.globals |= {"many": many, "NONE": NONE, "plotly": plotly_version()}
+    made.globals |= {"many": many, "NONE": NONE, "FIRST": FIRST, "plotly": plotly_version()}
     return made
 
 

@@ -19,9 +19,10 @@ LOCAL = ("file", "data", "blob", "about")
 SERIOUS = ("serious", "critical")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """One browser for all tests of a process; skipped by name where there is none."""
+    """One browser for the tests of a file, since its event loop keeps out any other in the process;
+    skipped by name where there is none."""
     program = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if program is None:
         pytest.skip("there is no Chromium on the PATH: apt install chromium")

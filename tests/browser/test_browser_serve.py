@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from paceline.web.pages import FIRST
+from tools.sample_folders import sample_run
+
 pytestmark = [pytest.mark.browser, pytest.mark.parallel, pytest.mark.timeout(120, method="signal")]
 
 LONG = ("run", "--task", "softmax", "--strategy", "ps-async", "--workers", "2", "--epochs", "5000")
@@ -95,3 +98,17 @@ def _compare(address: str, visitor: Any, axe: Any, runs: Path) -> None:
     shutil.rmtree(runs / hostile)
     shutil.rmtree(folder)
     until(page, "document.querySelector('[data-part=wrong]').innerText.includes('gone')")
+
+
+def test_rows_beyond_the_first_screens_come_after_them(
+    address: str, visitor: Any, tmp_path: Path
+) -> None:
+    """They wait in a script: names that would end one, or begin another, do neither."""
+    last = sample_run(tmp_path / "runs").path
+    for n in range(FIRST + 5):
+        shutil.copytree(last, last.with_name(f"<!-- <script> {n:02}"))
+    page = visitor.open(address)
+    until(page, f"document.querySelectorAll('tr[data-part]').length === {FIRST + 6}")
+    page.fill("#filter", last.name)
+    assert page.locator("tr[data-part]:visible").count() == 1
+    assert "66 recorded" in page.inner_text("[data-part=counted]")

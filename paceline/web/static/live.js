@@ -48,7 +48,18 @@ function state() {
   return badge ? badge.textContent : "";
 }
 
+// Rows beyond the first screens come once these are drawn, or are spoken of.
+function unfold() {
+  const rest = document.getElementById("rest");
+  if (!rest) return;
+  rest.previousElementSibling.tBodies[0].append(fragment(rest.textContent));
+  rest.remove();
+  document.dispatchEvent(new Event("paceline:parts"));
+}
+window.addEventListener("load", () => requestAnimationFrame(() => setTimeout(unfold)));
+
 function take(parts) {
+  unfold();
   const before = state();
   const places = new Map();
   for (const each of document.querySelectorAll("[data-part]")) places.set(each.dataset.part, each);
