@@ -13,7 +13,7 @@ import json
 import os
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +26,9 @@ from paceline.store.faults import cannot_read
 from paceline.types import FINE, PARTS, PHASES
 
 Steps: TypeAlias = npt.NDArray[np.void]
+
+# Makes rows of what was noted.
+Rows: TypeAlias = Callable[[Sequence[tuple[Any, ...]]], Iterable[tuple[float, ...]]]
 
 _KINDS = {"<f8": "d", "<f4": "f", "<u4": "I", "<u8": "Q"}
 
@@ -81,35 +84,34 @@ class StepWriter:
         except BaseException:
             self._file.close()
             raise
-        self._rows: list[tuple[float, ...]] = []
         self._noted: list[tuple[Any, ...]] = []
+        self._rows: Rows = iter
 
     def append(self, *values: float) -> None:
         """Record one step: a value for each column of the file, in that order."""
         if len(values) != COLUMNS:
             raise ValueError(f"a step has {COLUMNS} values, not {len(values)}")
-        if len(self._rows) >= BUFFER_ROWS:
+        if len(self._noted) >= BUFFER_ROWS:
             self.flush()
-        self._rows.append(values)
+        self._noted.append(values)
 
-    def notes(self, row: Callable[..., tuple[float, ...]]) -> list[tuple[Any, ...]]:
-        """Where whoever flushes often notes steps; `row` makes a row of each when it is flushed.
+    def notes(self, rows: Rows) -> list[tuple[Any, ...]]:
+        """Where whoever flushes often notes steps as it likes; `rows` makes rows of them when they
+        are flushed.
 
         Many at once cost far less than one in each step, when the step has just driven everything
         else out of the cache.
         """
-        self._row = row
+        self._rows = rows
         return self._noted
 
     def flush(self) -> None:
         """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
         if self._noted:
-            self._rows += [self._row(*noted) for noted in self._noted]
+            rows = self._rows(self._noted)
+            rows = rows if self._form is NOW else map(_coarse, rows)
+            self._file.append(_packed(self._form, list(rows)))
             self._noted.clear()
-        if self._rows:
-            rows = self._rows if self._form is NOW else map(_coarse, self._rows)
-            self._file.append(b"".join([_packed(self._form, row) for row in rows]))
-            self._rows.clear()
 
     def close(self) -> None:
         try:
@@ -177,12 +179,12 @@ def _coarse(values: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(row[name] for name in FIRST.row.names or ())
 
 
-def _packed(form: Form, values: tuple[float, ...]) -> bytes:
+def _packed(form: Form, rows: Sequence[tuple[float, ...]]) -> bytes:
     try:
-        return form.pack(*values)
+        return b"".join([form.pack(*row) for row in rows])
     except OverflowError:  # a diverged loss in double precision
         with np.errstate(over="ignore"):  # infinity where a value is too large for its column
-            return np.array(values, dtype=form.row).tobytes()
+            return np.array(rows, dtype=form.row).tobytes()
 
 
 def _begin(file: AppendFile) -> Form:

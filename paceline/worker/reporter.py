@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from paceline.data.sampler import Lot
 from paceline.exchange.base import Exchange, Outcome
@@ -49,7 +50,7 @@ class Reporter:
     ) -> None:
         self._control = control
         self._writer = writer
-        self._notes = writer.notes(self._row)
+        self._notes = writer.notes(self._rows)
         self._t0 = clock.t0
         self._exchange = exchange
         self._slate = slate
@@ -113,33 +114,17 @@ class Reporter:
         if self._profile is not None:
             self._profile.between(taken)
 
-    def _row(
-        self,
-        now: float,
-        taken: int,
-        epoch: int,
-        count: int,
-        loss: float,
-        spent: tuple[float, float],
-        forward: float,
-        began: float,
-        arrived: float,
-        outcome: Outcome,
-    ) -> tuple[float, ...]:
-        """Of a step that was noted, with its phases as they are recorded."""
-        backward = arrived - began - forward
-        if outcome.fetched or outcome.early:  # which are not this worker's computing
-            forward = max(0.0, forward - outcome.fetched)
-            backward = max(0.0, arrived - began - forward - outcome.fetched - outcome.early)
-        data, copy = spent
-        encode, push, pull, wait, update, version, staleness = outcome[:7]
-        # fmt: off
-        return (
-            now - self._t0, taken, epoch, count, loss,
-            data, copy, forward, backward, encode, push, pull, wait, update,
-            arrived - self._t0, version, staleness,
-        )
-        # fmt: on
+    def _rows(self, noted: Iterable[tuple[Any, ...]]) -> Iterator[tuple[float, ...]]:
+        """Of steps that were noted, with their phases as they are recorded."""
+        t0 = self._t0
+        for now, taken, epoch, count, loss, spent, forward, began, arrived, outcome in noted:
+            fore, back = forward, arrived - began - forward
+            if outcome.fetched or outcome.early:  # which are not this worker's computing
+                fore = max(0.0, forward - outcome.fetched)
+                back = max(0.0, arrived - began - fore - outcome.fetched - outcome.early)
+            phases = (*spent, fore, back, *outcome[:5])
+            version, staleness = outcome[5:7]
+            yield now - t0, taken, epoch, count, loss, *phases, arrived - t0, version, staleness
 
     @property
     def asked(self) -> tuple[bool, bool, bool, bool]:
