@@ -17,7 +17,8 @@ setup: .venv/ready
 demo: setup
 	$(BIN)/paceline demo
 
-ALONE := tests/faults tests/parallel tests/truth  # where there are any
+# Where there are any; tests/conftest.py refuses others.
+ALONE := tests/faults tests/parallel tests/truth
 
 test: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not alone and not thorough'

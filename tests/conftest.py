@@ -30,6 +30,7 @@ settings.load_profile("daily")
 
 HARD_LIMIT = 60  # seconds; the longest a parallel test may take
 SHM = Path("/dev/shm")
+ALONE = ("tests/faults/", "tests/parallel/", "tests/truth/")  # as the Makefile has them
 
 Found = TypeVar("Found")
 
@@ -59,6 +60,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("parallel") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(HARD_LIMIT, method="signal"))
+        if item.get_closest_marker("alone") and not item.nodeid.startswith(ALONE):
+            raise pytest.UsageError(f"{item.nodeid} is alone where make test does not look for it.")
 
 
 # What is left.
