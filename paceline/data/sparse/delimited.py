@@ -12,10 +12,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from paceline.data.sparse.eights import EIGHT, eight_at, eight_of, ends_in, first_of, number_in
 from paceline.data.sparse.hashing import (
+    NONE,
+    ONE,
     PLACES,
+    closed,
     crossed,
     fed,
+    folded,
     hashed,
     least,
     mixed,
@@ -39,7 +44,7 @@ from paceline.data.sparse.text import Fault, Parsed, worst
 from paceline.kernels.jit import compiled, inlined
 
 SKIP, LABEL, CATEGORY, COUNT, NUMBER = range(5)
-ONE, TEN, NO_HASH = np.uint64(1), np.uint64(10), np.uint64(0)
+TEN = np.uint64(10)
 NOT_PLAIN = -1
 KINDS = {"skip": SKIP, "label": LABEL, "category": CATEGORY, "count": COUNT, "number": NUMBER}
 
@@ -105,7 +110,7 @@ class Delimited:
         ).reshape(-1, 2)
 
     def __call__(self, text: npt.NDArray[np.uint8]) -> Parsed:
-        lines = int(np.count_nonzero(text == NEWLINE))
+        lines = int(lines_of(text))
         width = self._columns.width
         labels = np.empty(lines, np.uint8)
         ids = np.empty((lines, width), np.int32)
@@ -198,7 +203,7 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
                 if text[at] == NEWLINE or text[at + 1] not in (delimiter, NEWLINE, RETURN):
                     wrong = OPEN
             kind = kinds[column] if column < columns else SKIP
-            h = starts[column] if column < columns else NO_HASH
+            h = starts[column] if column < columns else NONE
             end, digits, count = at, 0, np.int64(0)
             if kind == CATEGORY and not quoted:
                 at, h = through(text, at, delimiter, h)
@@ -216,10 +221,11 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
                 continue
             value = np.float32(1.0)
             if kind == CATEGORY and quoted:
-                place = begin
+                place, eight, length = begin, NONE, NONE
                 while place < end:
-                    h = fed(h, text[place])
+                    h, eight, length = fed(h, eight, length, text[place])
                     place += 1 + (text[place] == QUOTE)
+                h = closed(h, eight, length)
             elif kind == COUNT and end > begin:
                 if digits != end - begin or digits > DIGITS:  # a sign, or something else
                     good, count = integer(text, begin, end)
@@ -271,7 +277,7 @@ def cross(pairs, hashes, features, ids, values, row, entry):  # type: ignore[no-
 
 
 @inlined
-def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0912
+def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0911, PLR0912
     text, at, delimiter, quotes, ends, kinds, starts, counted, features, hashes, labels, ids, row
 ):
     """A line as almost all are: where the next one begins, with the row's label and entries filled.
@@ -280,29 +286,48 @@ def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0912
     fields or too many. `read` then looks at it with more care; what both take is the same.
     """
     place, entry, last = np.uint64(at), np.uint64(0), len(kinds) - 1
+    size = np.uint64(len(text))
     for column in range(len(kinds)):
         kind, begin, h = kinds[column], place, starts[column]
         if quotes and text[place] == QUOTE:
             return NOT_PLAIN
         if kind == COUNT:
-            count, digit = np.uint64(0), np.uint8(text[place] - ZERO)
-            while digit <= 9:
-                count = count * TEN + np.uint64(digit)
-                place += ONE
-                digit = np.uint8(text[place] - ZERO)
-            if place - begin > DIGITS:
+            if place + EIGHT > size:
                 return NOT_PLAIN
-            if place > begin:
+            eight = eight_at(text, place)
+            here = ends_in(eight, delimiter)
+            if here == NONE:
+                return NOT_PLAIN
+            length = first_of(here)
+            if length > NONE:
+                good, count = number_in(eight, length)
+                if not good:
+                    return NOT_PLAIN
                 h = counted[column, place_of(np.int64(count))]
+                place += length
         elif kind == LABEL:
             labels[row] = text[place] == ZERO + 1
             if text[place] != ZERO and not labels[row]:
                 return NOT_PLAIN
             place += ONE
         elif kind == CATEGORY:
-            while not ends[text[place]]:
-                h = fed(h, text[place])
-                place += ONE
+            while True:
+                if place + EIGHT > size:
+                    return NOT_PLAIN
+                eight = eight_at(text, place)
+                here = ends_in(eight, delimiter)
+                if here != NONE:
+                    break
+                h = folded(h, eight)
+                place += EIGHT
+                if text[place] == delimiter:  # many are of eight letters
+                    break
+            if text[place] != delimiter:
+                length = first_of(here)
+                if length > NONE:
+                    h = folded(h, eight_of(eight, length))
+                    place += length
+            h ^= place - begin
         else:
             while not ends[text[place]]:
                 place += ONE
@@ -321,12 +346,12 @@ def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0912
 @inlined
 def through(text, at, delimiter, h):  # type: ignore[no-untyped-def]
     """To the end of a field, and the hash of what is in it."""
-    place = np.uint64(at)
+    place, eight, length = np.uint64(at), NONE, NONE
     while True:
         byte = text[place]
         if byte in (delimiter, NEWLINE) or (byte == RETURN and text[place + ONE] == NEWLINE):
-            return np.int64(place), h
-        h = fed(h, byte)
+            return np.int64(place), closed(h, eight, length)
+        h, eight, length = fed(h, eight, length, byte)
         place += ONE
 
 
@@ -352,15 +377,24 @@ def digits_at(text, at):  # type: ignore[no-untyped-def]
 @inlined
 def _fed_number(h, value):  # type: ignore[no-untyped-def]
     """The hash goes on over a negative number's decimal digits."""
-    h = fed(h, MINUS)
+    h, eight, length = fed(h, NONE, NONE, MINUS)
     value = -value
     power = np.int64(1)
     while value // power >= 10:
         power *= 10
     while power:
-        h = fed(h, ZERO + (value // power) % 10)
+        h, eight, length = fed(h, eight, length, ZERO + (value // power) % 10)
         power //= 10
-    return h
+    return closed(h, eight, length)
+
+
+@compiled
+def lines_of(text):  # type: ignore[no-untyped-def]
+    """How many lines end in it."""
+    count = 0
+    for byte in text:
+        count += byte == NEWLINE
+    return count
 
 
 FEW, MANY = Fault.FEW.value, Fault.MANY.value

@@ -84,6 +84,7 @@ def request_for(asked: Asked, train: Sequence[Path], test: Sequence[Path] = ()) 
             raise DataError(f"there is no file '{path}'.")
     from paceline.data.sparse.convert import Request
     from paceline.data.sparse.delimited import CRITEO, Delimited
+    from paceline.data.sparse.hashing import KIND
     from paceline.data.sparse.libsvm import Libsvm
     from paceline.data.sparse.texts import Fields, Texts
 
@@ -92,7 +93,7 @@ def request_for(asked: Asked, train: Sequence[Path], test: Sequence[Path] = ()) 
     plain["crosses"] = [list(pair) for pair in asked.crosses]
     del plain["malformed"]  # it does not decide what comes out
     common: dict[str, Any] = {
-        "made": {**plain, "sources": sources, "tests": len(test)},
+        "made": {**plain, "sources": sources, "tests": len(test), "hash": KIND},
         "features": asked.features,
         "train": train,
         "test": test,

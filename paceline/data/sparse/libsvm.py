@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from paceline.data.sparse.hashing import fed, mixed, number, start
+from paceline.data.sparse.hashing import NONE, closed, fed, mixed, number, start
 from paceline.data.sparse.scan import NEWLINE, NINE, RETURN, SPACE, ZERO, decimal, integer, label
 from paceline.data.sparse.text import Fault, Parsed, worst
 from paceline.kernels.jit import compiled, inlined
@@ -119,10 +119,10 @@ def _word(  # type: ignore[no-untyped-def]
     if not good or not sound or index < 0:
         return NO_ENTRY
     if hashed:
-        h = first
+        h, eight, length = first, NONE, NONE
         for place in range(begin, colon):
-            h = fed(h, text[place])
-        ids[entry] = number(mixed(h), np.uint64(features))
+            h, eight, length = fed(h, eight, length, text[place])
+        ids[entry] = number(mixed(closed(h, eight, length)), np.uint64(features))
     elif index >= features:
         return LARGE
     else:

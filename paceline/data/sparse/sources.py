@@ -18,7 +18,7 @@ import zstandard
 
 from paceline.errors import DataError
 
-PIECE = 4 << 20  # bytes
+PIECE = 2 << 20  # bytes: a copy of it is still in the cache when it is parsed
 LONGEST = 64 << 20  # bytes of one line
 NEAR = 1 << 12  # bytes in which a line mostly ends
 NEWLINE = ord("\n")

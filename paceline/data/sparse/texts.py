@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from paceline.data.sparse.hashing import crossed, fed, mixed, number, start
+from paceline.data.sparse.hashing import NONE, closed, crossed, fed, mixed, number, start
 from paceline.data.sparse.scan import NINE, ZERO
 from paceline.data.sparse.text import Fault, Parsed, worst
 from paceline.kernels.jit import compiled, inlined
@@ -103,7 +103,7 @@ def _words(text, ends, first, pairs, features, ids, offsets):  # type: ignore[no
         begin, found, before = count, 0, np.uint64(0)
         at, end = ends[row], ends[row + 1]
         while at < end:
-            h, length = first, 0
+            h, word, length = first, NONE, NONE
             while at < end:
                 byte = text[at]
                 if UPPER <= byte < UPPER + LAST:
@@ -111,19 +111,18 @@ def _words(text, ends, first, pairs, features, ids, offsets):  # type: ignore[no
                 small = LOWER <= byte < LOWER + LAST
                 if not (small or ZERO <= byte <= NINE or byte >= BEYOND or byte == APOSTROPHE):
                     break
-                h = fed(h, byte)
-                length += 1
+                h, word, length = fed(h, word, length, byte)
                 at += 1
             at += 1
             if not length:
                 continue
-            word = mixed(h)
-            ids[count] = number(word, features)
+            this = mixed(closed(h, word, length))
+            ids[count] = number(this, features)
             count += 1
             if pairs and found:
-                ids[count] = number(crossed(before, word), features)
+                ids[count] = number(crossed(before, this), features)
                 count += 1
-            before, found = word, found + 1
+            before, found = this, found + 1
         count = _distinct(ids, begin, count)
         offsets[row + 1] = count
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.data.sparse.delimited import CRITEO, Columns, Delimited
-from paceline.data.sparse.hashing import crossed, feature, mixed, number, rounded, start
+from paceline.data.sparse.hashing import crossed, feature, hashed, mixed, number, rounded
 from paceline.data.sparse.text import Fault, Parsed
 
 FEATURES = 1 << 20
@@ -27,10 +27,7 @@ def parsed(
 
 
 def whole_hash(field: str, token: str) -> np.uint64:
-    h = start(field)
-    for byte in token.encode():
-        h = (h ^ byte) * 0x100000001B3 % 2**64
-    return mixed(np.uint64(h))
+    return np.uint64(mixed(np.uint64(hashed(field, token))))
 
 
 def test_a_row_has_a_feature_for_each_field_and_cross() -> None:
@@ -51,23 +48,36 @@ def test_a_row_has_a_feature_for_each_field_and_cross() -> None:
 
 
 token = st.text(
-    st.characters(blacklist_characters="\t\n\r", blacklist_categories=("Cs",)), max_size=6
+    st.characters(blacklist_characters="\t\n\r", blacklist_categories=("Cs",)), max_size=20
 )
+count = st.one_of(st.none(), st.integers(-300, 300), st.integers(0, 10**17))
 
 
-@given(st.lists(st.tuples(st.booleans(), st.lists(token, min_size=39, max_size=39)), max_size=4))
-def test_click_logs_of_any_content(rows: list[tuple[bool, list[str]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.booleans(),
+            st.lists(count, min_size=13, max_size=13),
+            st.lists(token, min_size=26, max_size=26),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_click_logs_of_any_content(
+    rows: list[tuple[bool, list[int | None], list[str]]], end: str
+) -> None:
     lines, expected = [], []
-    for label, fields in rows:
-        counts = [str(len(text)) if text else "" for text in fields[:13]]
-        lines.append("\t".join([str(int(label)), *counts, *fields[13:]]) + "\n")
-        names = CRITEO.fields
+    for label, counts, fields in rows:
+        shown = ["" if n is None else str(n) for n in counts]
+        lines.append("\t".join([str(int(label)), *shown, *fields]) + end)
+        kept = ["" if n is None else str(rounded(n) if n >= 0 else n) for n in counts]
         expected += [
             feature(name, text, FEATURES)
-            for name, text in zip(names, [*counts, *fields[13:]], strict=True)
+            for name, text in zip(CRITEO.fields, [*kept, *fields], strict=True)
         ]
     found = parsed("".join(lines), CRITEO, "\t", quotes=False)
-    assert found.labels.tolist() == [int(label) for label, _ in rows]
+    assert found.labels.tolist() == [int(label) for label, _, _ in rows]
     assert found.ids.tolist() == expected
     assert found.values is None
     assert found.bad == 0
