@@ -45,8 +45,11 @@ class Rows:
     sent = 0
     received = 0
 
+    shared = False  # in memory that all have: the others need not wait for whoever is first
+
     def bind(self, tables: Sequence[Table]) -> None:
-        """Have the tables live where they are exchanged. Whoever is first does it first."""
+        """Have the tables live where they are exchanged. Unless that is shared, whoever is first
+        does it first; the others look at no row before that one has."""
         raise NotImplementedError
 
     def start(self, closed: Closed | None) -> None:

@@ -25,6 +25,8 @@ from paceline.transport.memory import own_stretch
 class RowsInPlace(Rows):
     """Each gradient is applied when it is there."""
 
+    shared = True
+
     def __init__(self, post: Post) -> None:
         self._post = post
         self._rule = RowRule(post.rule, post.hyper)

@@ -51,10 +51,11 @@ class WithTables(Exchange):
     def start(self, replica: Replica) -> None:
         """Others meet whoever is first once its parameters are there, those of tables too."""
         self._replica = replica
-        if self._post.first:
+        before = self._post.first or self._rows.shared
+        if before:
             self._rows.bind(replica.tables)
         self._dense.start(replica)
-        if not self._post.first:
+        if not before:
             self._rows.bind(replica.tables)
         self._rows.start(self._dense.closed)
         self._version = self._dense.updates

@@ -17,7 +17,7 @@ from paceline.worker.recipe import settle
 # Below this many parameters one server is quicker than several: each costs a message or a lock.
 LARGE = 2_000_000
 BOUND = 3  # rounds
-MANY, SOME_BATCHES = 32_000, 64  # samples of a batch at most, and batches of a worker at least
+MANY, SOME_BATCHES = 32_000, 32  # samples of a batch at most, and batches of a worker at least
 SYNC_EVERY = 10  # steps
 
 
