@@ -12,7 +12,7 @@ class LeaseBook:
     """Gives every sample of every epoch once.
 
     A lease is half of an even share of what is left of the epoch, in whole batches: few requests
-    while there is much to do, single batches at the end, so that workers finish together.
+    while there is much to do, and few batches at the end, so that workers finish together.
     """
 
     def __init__(
@@ -38,10 +38,11 @@ class LeaseBook:
         """So many share what is left."""
         self._workers = max(1, workers)
 
-    def take(self, worker: int) -> Lease | None:
-        """The next range for this worker, or None when nothing is left."""
+    def take(self, worker: int, least: int = 1) -> Lease | None:
+        """The next range for this worker, of at least so many batches if there are; None when
+        nothing is left."""
         kept = self._again[worker] or self._back
-        lease = kept.pop(0) if kept else self._cut()
+        lease = kept.pop(0) if kept else self._cut(least)
         if lease is not None:
             self._held[worker].append(lease)
         return lease
@@ -118,7 +119,7 @@ class LeaseBook:
         """Its batches."""
         return -(-(lease.stop - lease.start) // self._batch)
 
-    def _cut(self) -> Lease | None:
+    def _cut(self, least: int) -> Lease | None:
         if self._next >= self._samples:
             self._epoch, self._next = self._epoch + 1, 0
         if self._epochs is not None and self._epoch >= self._epochs:
@@ -128,7 +129,7 @@ class LeaseBook:
             left = min(left, self._batches - self._given)
             if left <= 0:
                 return None
-        count = max(1, left // (2 * self._workers))
+        count = min(left, max(least, left // (2 * self._workers)))
         self._given += count
         start = self._next
         self._next = min(start + count * self._batch, self._samples)

@@ -34,9 +34,12 @@ def test_every_sample_once_an_epoch_in_any_order(
     taken = []
     while True:
         worker = data.draw(st.integers(0, workers - 1)) if len(taken) < 30 else 0
-        lease = book.take(worker)
+        least = data.draw(st.integers(1, 9)) if len(taken) < 30 else 1
+        lease = book.take(worker, least)
         if lease is None:
             break
+        left = -(-(samples - lease.start) // batch)
+        assert batches_of([lease], batch) >= min(least, left)
         assert 0 <= lease.start < lease.stop <= samples
         taken.append(lease)
     assert book.take(0) is None
