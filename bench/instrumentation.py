@@ -88,11 +88,11 @@ def hush(slates: Iterable[Any] = ()) -> Callable[[], None]:
     import paceline.worker.reporter as reporting
     from paceline.transport.slate import PAGE, Slate
 
-    def step(self: reporting.Reporter, lot: Lot, *_: Any) -> None:
+    def step(self: reporting.Reporter, lot: Lot, count: int, *rest: Any) -> None:
         """What a worker has to know of itself, and nothing else."""
         self.taken += 1
-        self.samples += len(lot.rows)
-        self.epoch = lot.epoch + lot.last
+        self.samples += count
+        self._last = lot, rest[-1]
 
     zero = itertools.repeat(0.0).__next__
     stopped = SimpleNamespace(monotonic=zero, perf_counter=zero)

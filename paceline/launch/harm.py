@@ -15,6 +15,7 @@ from paceline.measure.clock import Clock
 from paceline.server.lines import STANDBY
 from paceline.spec.inject import LINES, injection
 
+LOOK = 0.1  # seconds between looks at what is due
 DISK = "disk"  # stands for a role in events of the run's folder
 SIGNALS = {
     ("kill", True): signal.SIGKILL,
@@ -53,6 +54,10 @@ class Harm:
             lines = self._schedule.lines(member.role)
             harmed = {kind: [_number(role) for role in roles] for kind, roles in lines.items()}
             member.control.send("harm", slow=self._schedule.slow(member.role), **harmed)
+
+    def due(self) -> float:
+        """Seconds after which to look again."""
+        return LOOK if self._any else float("inf")
 
     def turn(self) -> None:
         """Do what is due."""

@@ -34,9 +34,10 @@ class Segments:
 
     def size(self, need: Layout, size: int) -> None:
         """Give a strategy's segments their sizes, for `size` parameters."""
-        memory.size_segment(self.fd("params"), need.params * size)
-        memory.size_segment(self.fd("grads"), need.grads * size)
-        memory.size_segment(self.fd("state"), need.state * size)
+        row = memory.padded(size)
+        memory.size_segment(self.fd("params"), need.params * row)
+        memory.size_segment(self.fd("grads"), need.grads * row)
+        memory.size_segment(self.fd("state"), need.state * row)
         memory.size_segment(self.fd("journal"), need.journal)
         size_board(self.fd("board"), need.board)
         self._words = need.board

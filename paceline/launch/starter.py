@@ -341,7 +341,8 @@ class Starter:
         log = os.open(self._folder.log_path(role), flags, 0o644)
         slate = Slate.new()
         assert slate.fd is not None
-        self._crew.add(Member(role, kind, index or 0, place, Control(ours), slate, life))
+        control = Control(ours, slate.ring)
+        self._crew.add(Member(role, kind, index or 0, place, control, slate, life))
         own = {"control": theirs.fileno(), "log": log, "slate": slate.fd}
         assignment = {
             "role": role,

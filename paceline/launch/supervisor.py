@@ -45,6 +45,7 @@ from paceline.transport.control import Control
 from paceline.types import Event, Facts, Observer, record
 from paceline.worker.recipe import Recipe
 
+TURN = 0.25  # seconds, at the most: each costs a worker its core for a while
 GRACE = 1.0  # seconds a role has to end by itself
 ECHO = 0.25  # seconds in which other roles may still show a better cause of a failure
 TELLING = 2.0  # seconds in which workers say what a server that is lost had answered them
@@ -220,10 +221,12 @@ class Supervisor:
                 self._succession.check_begun(self._clock.now() - began)
         return True
 
-    def _turn(self, seconds: float = 0.1) -> None:
+    def _turn(self, seconds: float = TURN) -> None:
         """Hear everything that is said now; sample; pass on a request to stop."""
         self._listen()
-        for key, _ in self._selector.select(min(seconds, self._sampling.due())):
+        for key, _ in self._selector.select(
+            min(seconds, self._sampling.due(), self._harm.due(), self._watch.due())
+        ):
             if key.data is not None:
                 self._hear(key.data)
         reports = self._nursery.messages()

@@ -26,7 +26,8 @@ from paceline.measure.process import Processes
 from paceline.store.folder import RunFolder
 from paceline.transport import slate
 
-LOOK = 0.2  # seconds between looks
+LOOK = 0.25  # seconds between looks
+SOON = 0.05  # while somebody was asked for a stack
 ANSWER = 0.1  # seconds in which a role writes its stack
 SAMPLED = 4  # roles of one stall whose stacks are taken
 MOST = 100  # of a run's stalls have stacks
@@ -70,6 +71,10 @@ class Watch:
         self._asked: dict[str, _Asked] = {}  # by the first role of a stall
         self._left = MOST
         self.awaited: Callable[[], list[str]] = list
+
+    def due(self) -> float:
+        """Seconds until the next look."""
+        return SOON if self._asked else max(0.0, self._next - self._clock.now())
 
     def turn(self) -> None:
         """Look, if it is time to; tell what is due, and what is over."""

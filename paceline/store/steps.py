@@ -86,6 +86,7 @@ class StepWriter:
             raise
         self._noted: list[tuple[Any, ...]] = []
         self._rows: Rows = iter
+        self._made = bytearray()  # rows that are not handed on yet
 
     def append(self, *values: float) -> None:
         """Record one step: a value for each column of the file, in that order."""
@@ -97,21 +98,28 @@ class StepWriter:
 
     def notes(self, rows: Rows) -> list[tuple[Any, ...]]:
         """Where whoever flushes often notes steps as it likes; `rows` makes rows of them when they
-        are flushed.
-
-        Many at once cost far less than one in each step, when the step has just driven everything
-        else out of the cache.
-        """
+        are settled or flushed."""
         self._rows = rows
         return self._noted
 
-    def flush(self) -> None:
-        """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
+    def settle(self) -> None:
+        """Make rows of what was noted.
+
+        Some at once cost far less than one in each step, when the step has just driven everything
+        else out of the cache; and notes of many steps drive out what the steps need.
+        """
         if self._noted:
             rows = self._rows(self._noted)
             rows = rows if self._form is NOW else map(_coarse, rows)
-            self._file.append(_packed(self._form, list(rows)))
+            self._made += _packed(self._form, list(rows))
             self._noted.clear()
+
+    def flush(self) -> None:
+        """Hand the buffered rows to the kernel. After a StoreError they are still buffered."""
+        self.settle()
+        if self._made:
+            self._file.append(bytes(self._made))
+            self._made.clear()
 
     def close(self) -> None:
         try:

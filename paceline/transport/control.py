@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from paceline.errors import PeerLost
@@ -25,10 +26,14 @@ Message = dict[str, Any]
 
 
 class Control:
-    """One end. Thread-safe: a prefetching thread may wait for leases while the loop reports."""
+    """One end. Thread-safe: a prefetching thread may wait for leases while the loop reports.
 
-    def __init__(self, sock: socket.socket) -> None:
+    `ring` is called after each message that is sent: the other end need not look for them.
+    """
+
+    def __init__(self, sock: socket.socket, ring: Callable[[], None] = lambda: None) -> None:
         sock.setblocking(False)
+        self._ring = ring
         self._sock = sock
         self._partial = b""
         self._inbox: deque[Message] = deque()
@@ -57,6 +62,7 @@ class Control:
                     self._stirs(select.POLLOUT, 0.1)
                 except OSError:  # its last words may still be here: only reading ends them
                     return
+            self._ring()
 
     def poll(self) -> list[Message]:
         """Every message that is here now, but for those that somebody waits for elsewhere."""

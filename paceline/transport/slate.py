@@ -3,11 +3,13 @@
     word 0   what it does, and whom it waits for
     word 1   the round or step it is in
     word 2   grows as long as it goes on, where the other two may stay as they are
+    word 3   the bell: grows when something was said to the role
     from a page on: stacks, where the role writes them when a signal asks for them
 
-Each word has one writer, the role's main thread, and is written in one piece. To write one is to
-write to memory: no call, no lock, nobody woken. So a role says what it is about to wait for before
-it waits, and what it says stands there also if it is stopped, hangs, or is gone.
+Each word has one writer, the role's main thread, and is written in one piece; the bell has the
+supervisor. To write one is to write to memory: no call, no lock, nobody woken. So a role says what
+it is about to wait for before it waits, and what it says stands there also if it is stopped, hangs,
+or is gone.
 
 What every step does writes to `words` itself: where a step takes half a millisecond and drives all
 else out of the cache, a call costs many times what it writes.
@@ -31,7 +33,7 @@ NOBODY, WORKER, SERVER, STANDBY, PROCESS, OTHERS = (kind << 8 for kind in range(
 KINDS = {WORKER: "worker", SERVER: "server", STANDBY: "standby"}
 
 PAGE = 4096
-AT, ROUND, _BEAT = range(3)  # of words
+AT, ROUND, _BEAT, BELL = range(4)  # of words
 
 
 def worker(index: int) -> int:
@@ -95,6 +97,11 @@ class Slate:
     def read(self) -> tuple[int, int, int]:
         """What it does and waits for, the round, and the beat."""
         return self.words[AT], self.words[ROUND], self.words[_BEAT]
+
+    def ring(self) -> None:
+        """Something was said to the role: it need not look for it all the time."""
+        if self.fd is not None:
+            self.words[BELL] += 1
 
     def wipe(self) -> None:
         """Make room for stacks."""

@@ -1,4 +1,8 @@
-"""What a worker tells: a record a step to the run's folder, progress to the supervisor."""
+"""What a worker tells: a record a step to the run's folder, progress to the supervisor.
+
+A step is noted, and no more: whatever else there is to do waits until it is time to tell, the
+supervisor rings, or something has come to its end.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from paceline.measure.clock import Clock
 from paceline.measure.own import own
 from paceline.store.steps import StepWriter
 from paceline.transport.control import Control, Message
-from paceline.transport.slate import WRITE, Slate
+from paceline.transport.slate import BELL, WRITE, Slate
 from paceline.types import NOTHING, Progress, record
 from paceline.worker.harm import Harm
 from paceline.worker.keeping import Position
@@ -21,7 +25,8 @@ from paceline.worker.notice import Notice
 from paceline.worker.profiling import Profile
 from paceline.worker.scoring import Share
 
-EVERY = 0.25  # seconds between looks at the control connection
+EVERY = 0.5  # seconds between two reports
+SOME = 64  # steps of which rows are made at once: a power of two
 HEARD = ("stop", "leave", "lead", "harm", "keep", "regroup", "snapshot")  # in this order
 BEGINNING = Position()
 
@@ -61,21 +66,20 @@ class Reporter:
         self._wish: Message | None = None  # for a checkpoint
         self._called = NOTHING  # the generation of the group that was last asked to part
         self._next = 0.0
+        self._words, self._rung = slate.words, slate.words[BELL]
         self._notice = notice
         self._on_lead = on_lead
         self._profile = profile
         self.stopping = False
         self.parting = False
-        self._round = position.round
+        self._position = position
+        self._last: tuple[Lot, Outcome] | None = None  # step
         self.taken = position.taken
         self.samples = position.samples
         self.dropped = 0
-        self.epoch = position.epoch
         self._told = position.epoch  # epochs whose end was told
         self.harm = harm
-        harm.between(position.taken)
-        if profile is not None:
-            profile.between(position.taken)
+        self._between()
 
     def step(
         self,
@@ -91,28 +95,36 @@ class Reporter:
         """Record one step that ends now, of `count` samples: it `spent` seconds on its batch and on
         copying it, `began` to compute and `arrived` at the exchange."""
         now = time.monotonic()
-        self.taken = taken = self.taken + 1
-        self._round = lot.round + 1 + outcome.skipped
-        self.epoch = done = lot.epoch + lot.last  # epochs, as far as this worker can tell
+        self.taken += 1
+        self._last = lot, outcome
         if outcome.dropped:
             self.dropped += 1
             count = 0
         self.samples += count
         self._notes.append(
-            (now, taken, lot.epoch, count, loss, spent, forward, began, arrived, outcome)
+            (now, self.taken, lot.epoch, count, loss, spent, forward, began, arrived, outcome)
         )
         if now >= self._next:
             self.tell(loss)
             self._next = (now // EVERY + 1) * EVERY  # all at once: in step, one holds up all
-        if done > self._told:
+        elif self._words[BELL] != self._rung:
+            self._hear_all()
+        elif not self.taken & SOME - 1:
+            self._writer.settle()
+        if (done := lot.epoch + lot.last) > self._told:
             self._told = done
-            self._at_epoch_end(taken, done, lot.share)
+            self._at_epoch_end(self.taken, done, lot.share)
         if outcome.keep and self.asked[1]:  # not if the last one is wished for since
             self.keep()
-        if self.harm.own:
-            self.harm.between(taken)
+        if self._busy:
+            self._between()
+
+    def _between(self) -> None:
+        """What is to be done between two steps, where there is such."""
+        self.harm.between(self.taken)
         if self._profile is not None:
-            self._profile.between(taken)
+            self._profile.between(self.taken)
+        self._busy = bool(self.harm.own) or self._profile is not None
 
     def _rows(self, noted: Iterable[tuple[Any, ...]]) -> Iterator[tuple[float, ...]]:
         """Of steps that were noted, with their phases as they are recorded."""
@@ -138,7 +150,18 @@ class Reporter:
     @property
     def round(self) -> int:
         """The next, where there are rounds."""
-        return self._round
+        if self._last is None:
+            return self._position.round
+        lot, outcome = self._last
+        return lot.round + 1 + outcome.skipped
+
+    @property
+    def epoch(self) -> int:
+        """How many are done, as far as this worker can tell."""
+        if self._last is None:
+            return self._position.epoch
+        lot, _ = self._last
+        return lot.epoch + lot.last
 
     @property
     def leaving(self) -> bool:
@@ -156,7 +179,7 @@ class Reporter:
         if wish is not None:
             self._writer.flush()
             position = Position(
-                round=self._round, taken=self.taken, samples=self.samples, epoch=self.epoch
+                round=self.round, taken=self.taken, samples=self.samples, epoch=self.epoch
             )
             self._on_keep(wish, position)
 
@@ -179,6 +202,10 @@ class Reporter:
         self._control.send("progress", **record(progress))
         if self._notice is not None and self._notice.taken():
             self._control.send("notice")
+        self._hear_all()
+
+    def _hear_all(self) -> None:
+        self._rung = self._words[BELL]
         for heard in sorted(self._control.heard(*HEARD), key=lambda it: HEARD.index(it["kind"])):
             self._hear(heard)
         if self._control.ended:
@@ -194,6 +221,7 @@ class Reporter:
                 self._on_lead()
             case "harm":
                 self.harm.hear(heard)
+                self._busy = True
             case "keep":
                 self.wish(heard)
             case "regroup":

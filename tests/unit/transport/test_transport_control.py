@@ -191,3 +191,15 @@ def test_neither_end_is_inherited() -> None:
         assert not os.get_inheritable(sock.fileno())
         assert sock.family == socket.AF_UNIX
         sock.close()
+
+
+def test_a_bell_is_rung_once_the_message_is_there() -> None:
+    ours, theirs = pair()
+    other = Control(theirs)
+    heard: list[list[str]] = []
+    one = Control(ours, lambda: heard.append([said["kind"] for said in other.poll()]))
+    one.send("keep")
+    one.send("stop")
+    assert heard == [["keep"], ["stop"]]
+    one.close()
+    other.close()

@@ -11,6 +11,7 @@ import pytest
 from paceline.measure import stack
 from paceline.transport import memory
 from paceline.transport.slate import (
+    BELL,
     COMPUTE,
     EXCHANGE,
     OTHERS,
@@ -87,3 +88,15 @@ def test_one_that_nobody_reads_is_written_all_the_same() -> None:
     alone.begin(3)
     assert alone.read() == (COMPUTE, 3, 0)
     alone.close()
+
+
+def test_the_bell_is_heard_by_whoever_has_the_slate() -> None:
+    slate = Slate.new()
+    assert slate.fd is not None
+    role = Slate(os.dup(slate.fd))
+    slate.ring()
+    slate.ring()
+    assert role.words[BELL] == 2
+    role.close()
+    slate.close()
+    slate.ring()  # nobody is left to hear it
