@@ -11,11 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from paceline.exchange.joining import join
+from paceline.exchange.joining import Grads, join
 from paceline.exchange.replica import Piece, Replica
 from paceline.server.rules import CHUNK
-
-Grads = list[Tensor | None]  # a parameter's each, as backward left it; None where there is none
 
 
 class Bucket(NamedTuple):
@@ -34,7 +32,9 @@ class Bucket(NamedTuple):
         found = [grad for piece in self.pieces if (grad := grads[piece.parameter]) is not None]
         if len(found) < len(self.pieces):
             return None
-        if not join(self.side_by_side, found):
+        if found[0].is_cpu:
+            join(self.side_by_side, found)
+        else:
             torch._foreach_copy_(self.views, found)
         return self.side_by_side
 
@@ -44,6 +44,13 @@ class Bucket(NamedTuple):
             (piece, piece.of(grad.reshape(-1)))
             for piece in self.pieces
             if (grad := grads[piece.parameter]) is not None
+        ]
+
+    def lying(self) -> list[tuple[int, int, int, int]]:
+        """Of each piece the parameter, how many bytes it is from the flat buffer's begin and from
+        the parameter's, and how many numbers it has."""
+        return [
+            (p.parameter, 4 * p.at.start, 4 * p.begin, p.at.stop - p.at.start) for p in self.pieces
         ]
 
 

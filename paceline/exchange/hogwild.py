@@ -17,6 +17,7 @@ from torch import Tensor
 
 from paceline.errors import RequestError
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
+from paceline.exchange.in_place import InPlace
 from paceline.exchange.putting_back import put_back, take
 from paceline.exchange.replica import Replica
 from paceline.exchange.seats import Seats
@@ -38,14 +39,14 @@ class Hogwild(Exchange):
 
     def start(self, replica: Replica) -> None:
         post = self._post
-        if replica.device.type != "cpu":
+        if not replica.on_host:
             raise RequestError(
                 "hogwild trains in the host's own memory: use --device cpu, or ps-async on GPUs."
             )
         self._replica = replica
         layers = Layers(replica.layers)
-        self._rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
-        self._pieces = [(p, self._flat[p.at]) for p in replica.pieces(0, replica.size)]
+        rule = make_rule(post.rule, replica.size, post.hyper, post.state, layers)
+        self._in_place = InPlace(replica, self._flat, rule, post.kernels)
         if post.first and not self._board.words[0]:
             self._flat.copy_(replica.flat)
             self._board.post(0, 1)
@@ -64,15 +65,7 @@ class Hogwild(Exchange):
         version = sum(words[word] for word in self._taken.there())
         staleness = version - self._seen
         lr = damped(gradient.lr, staleness) if self._post.damp_stale else gradient.lr
-        grads = self._replica.flat_gradients()
-        parts = [
-            (part, part, piece.of(grad), piece.at)
-            for piece, part in self._pieces
-            if (grad := grads[piece.parameter]) is not None
-        ]
-        with torch.no_grad():
-            self._rule.update(parts, lr, version + 1)
-        self._replica.clear()
+        self._in_place.apply(lr, version + 1)
         self.taken += 1
         words[mine] = self.taken
         self._seen = sum(words[word] for word in self._taken.there())

@@ -1,4 +1,8 @@
-"""Gradients of small parameters, copied side by side with as little in between as can be."""
+"""Where gradients lie, and small ones copied side by side with as little in between as can be.
+
+A backward pass has driven torch's code out of the cache: each thing that is asked of a tensor takes
+longer than a few hundred numbers' arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,28 @@ from torch import Tensor
 
 SMALL = 1 << 17  # floats: beyond that the copying is what counts, not the call
 
+Grads = list[Tensor | None]  # a parameter's each, as backward left it; None where there is none
 
-def join(out: Tensor, grads: Sequence[Tensor]) -> bool:
-    """Copy gradients end to end; False if one is elsewhere or has its numbers in another order.
 
-    Backward nearly always leaves them in order. Torch's own copy takes several times as long here:
-    a backward pass has driven its code out of the cache.
-    """
+def addresses(grads: Grads) -> list[int] | None:
+    """Where they lie, if there are all. One whose numbers are in another order is put in order."""
+    found = []
+    for index, grad in enumerate(grads):
+        if grad is None:
+            return None
+        if grad.is_contiguous():
+            found.append(grad.data_ptr())
+        else:
+            grads[index] = ordered = grad.contiguous()
+            found.append(ordered.data_ptr())
+    return found
+
+
+def join(out: Tensor, grads: Sequence[Tensor]) -> None:
+    """Copy gradients in the host's memory end to end."""
     at = out.data_ptr()
     for grad in grads:
-        if not (grad.is_cpu and grad.is_contiguous()):
-            return False
-        size = 4 * grad.numel()
-        memmove(at, grad.data_ptr(), size)
+        lying = grad if grad.is_contiguous() else grad.contiguous()
+        size = 4 * lying.numel()
+        memmove(at, lying.data_ptr(), size)
         at += size
-    return True

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Outcome, Post
+from paceline.exchange.in_place import InPlace
 from paceline.exchange.replica import Replica
-from paceline.server.descent import descent
-from paceline.server.rules import CHUNK, Layers, make_rule
+from paceline.server.rules import Layers, make_rule
 
 
 class Local(Exchange):
@@ -23,10 +23,9 @@ class Local(Exchange):
 
     def start(self, replica: Replica) -> None:
         self._replica = replica
-        self._pieces = [(p, replica.flat[p.at]) for p in replica.pieces(0, replica.size)]
         layers = Layers(replica.layers)
         self._rule = make_rule(self._post.rule, replica.size, self._post.hyper, layers=layers)
-        self._descent = descent(self._post.kernels, self._rule, min(CHUNK, replica.size))
+        self._in_place = InPlace(replica, replica.flat, self._rule, self._post.kernels)
 
     @property
     def updates(self) -> int:
@@ -40,19 +39,7 @@ class Local(Exchange):
         if self._post.apply is not None:
             self._post.apply()
             return self._outcome(began, gradient)
-        grads = self._replica.flat_gradients()
-        parts = [
-            (part, part, piece.of(grad), piece.at)
-            for piece, part in self._pieces
-            if (grad := grads[piece.parameter]) is not None
-        ]
-        if self._descent is not None:
-            for new, old, grad, _ in parts:
-                self._descent.step(new, old, grad, gradient.lr)
-        else:
-            with torch.no_grad():
-                self._rule.update(parts, gradient.lr, self._version)
-        self._replica.clear()
+        self._in_place.apply(gradient.lr, self._version)
         return self._outcome(began, gradient)
 
     def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:

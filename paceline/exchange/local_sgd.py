@@ -36,11 +36,8 @@ class Drift(Replica):
         self.size = own.size
         self.spans = own.spans
         self.device = own.device
+        self.on_host, self.from_backward = own.on_host, False
         self.flat = own.flat.clone()
-
-    @property
-    def from_backward(self) -> bool:
-        return False
 
     @property
     def buffers(self) -> list[Tensor]:

@@ -81,8 +81,6 @@ class Muster:
         """Take note of those who have come since. Whoever lets one in has seen it come, so all who
         have waited for that one know of it."""
         come = self._words[self._more]
-        if come == self._come:
-            return
         self._come, self._count = come, self._workers + come
         self._arrived, self._asks, self._finished = (
             range(at, at + self._count) for at in range(self._first, self._costs.start, self._room)
@@ -107,9 +105,10 @@ class Muster:
 
     def begin(self, now: int) -> None:
         """Let in those who ask, for the round after this one. Then the caller arrives in it."""
-        self._look()
         words = self._words
-        if not any(words[self._all_asks].tolist()):
+        if words[self._more] != self._come:
+            self._look()
+        if not any(words[self._all_asks]):
             return
         for worker, asks in enumerate(self._asks):
             if words[asks] and words[self._arrived[worker]] == GONE:
@@ -150,14 +149,17 @@ class Muster:
 
     def turnout(self, now: int) -> Turnout:
         """Of a round that is complete: the same for all who ask."""
-        self._look()
+        words = self._words
+        if words[self._more] != self._come:
+            self._look()
         count, (of, more) = self._count, self._rows[now % 2]
-        row, spent = self._words[of].tolist(), self._reals[more].tolist()
-        names, told, news = row[NAMED::WORDS], row[TOLD::WORDS], row[INVITED::WORDS]
-        seconds = spent[SECONDS::REALS]
-        if told == self._told and names == [now] * count and now not in news:
+        row, spent = words[of].tolist(), self._reals[more].tolist()
+        told, seconds = row[TOLD::WORDS], spent[SECONDS::REALS]
+        # A round like the last: all have named it, and nobody is invited to it.
+        if told == self._told and row.count(now) == count == row[NAMED::WORDS].count(now):
             pushes, _, _, stop, keep, _, leaving = self._calm
             return Turnout(pushes, seconds, spent[RATE], stop, keep, [], leaving)
+        names, news = row[NAMED::WORDS], row[INVITED::WORDS]
         took = [worker for worker in range(count) if names[worker] == now]
         found = Turnout(
             pushes=[(worker, float(told[worker] // ASKED)) for worker in took],

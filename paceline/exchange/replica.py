@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from ctypes import memmove
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from paceline.errors import TaskError
-from paceline.exchange.joining import SMALL, join
+from paceline.exchange.joining import SMALL, addresses
 from paceline.exchange.tables import tables_of
 from paceline.server.rows import RowGradient
 from paceline.server.rules import chunks
@@ -27,12 +28,19 @@ class Piece(NamedTuple):
     def of(self, grad: Tensor) -> Tensor:
         return grad if self.inside is None else grad[self.inside]
 
+    @property
+    def begin(self) -> int:
+        """Where in the parameter."""
+        return 0 if self.inside is None else int(self.inside.start)
+
 
 class Replica:
     """Owns where the parameters live. Exchange moves ranges of `flat`, never single tensors.
 
     Gradients are left where backward puts them until `gather` copies them out in one pass: a
     preset flat gradient would be zeroed, read and written again each step, which costs more.
+    `on_host` says that all of it is in memory that a CPU can read, and `from_backward` that the
+    gradients there are as backward left them.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -52,13 +60,15 @@ class Replica:
                 "Paceline trains float32 ones (model.float())."
             )
         self.device = self.parameters[0].device
+        self.on_host = self.from_backward = self.device.type == "cpu"
         self.spans: list[slice] = []  # of each parameter in the flat buffer
         start = 0
         for p in self.parameters:
             self.spans.append(slice(start, start + p.numel()))
             start += p.numel()
         self.size = start
-        self._short = start <= SMALL and self.device.type == "cpu"
+        self._bytes = [4 * p.numel() for p in self.parameters]
+        self._short = start <= SMALL and self.on_host
         self._views: dict[int, list[Tensor]] = {}
         first = torch.empty(start, device=self.device)
         views = self.views(first)
@@ -75,11 +85,6 @@ class Replica:
     def buffers(self) -> list[Tensor]:
         """State that is not trained but belongs to the model, such as running means."""
         return [b for b in self.model.buffers() if b.dtype == torch.float32]
-
-    @property
-    def from_backward(self) -> bool:
-        """Whether gradients are here as backward left them, in memory that a CPU can read."""
-        return self.device.type == "cpu"
 
     def views(self, flat: Tensor) -> list[Tensor]:
         """`flat` as the model's parameters see it."""
@@ -118,10 +123,11 @@ class Replica:
 
     def gather(self, out: Tensor, scale: float = 1.0) -> None:
         """Copy the gradients, times `scale`, into the flat `out`; then let go of them."""
+        if self._short and scale == 1.0 and self._gathered(out):
+            return
         grads = [grad for p in self.parameters if (grad := p.grad) is not None]
         if scale == 1.0 and len(grads) == len(self.parameters):
-            if not (self._short and join(out, grads)):
-                torch._foreach_copy_(self._known(out), [grad.detach() for grad in grads])
+            torch._foreach_copy_(self._known(out), [grad.detach() for grad in grads])
         else:
             with torch.no_grad():
                 for view, p in zip(self._known(out), self.parameters, strict=True):
@@ -130,6 +136,19 @@ class Replica:
                     else:
                         torch.mul(p.grad, scale, out=view)
         self.clear()
+
+    def _gathered(self, out: Tensor) -> bool:
+        """The same with as little asked of torch as can be; False if some are not there."""
+        grads = [p.grad for p in self.parameters]
+        lying = addresses(grads)
+        if lying is None:
+            return False
+        at = out.data_ptr()
+        for source, size in zip(lying, self._bytes, strict=True):
+            memmove(at, source, size)
+            at += size
+        self.clear()
+        return True
 
     def scatter(self, flat: Tensor) -> None:
         """Give every parameter its part of a flat gradient."""

@@ -76,7 +76,7 @@ class Served(Exchange):
         here = replica.flat.cpu()  # the replica's own memory, unless that is on a GPU
         self._places = [here, torch.empty_like(here)] if large else [here]
         self._targets = [self._views(place) for place in self._places]
-        self._overlaps = large and replica.device.type == "cpu"
+        self._overlaps = large and replica.on_host
         if self._overlaps:
             replica.on_gradient(self._made)
         self._servers = Servers(
@@ -241,7 +241,7 @@ class Served(Exchange):
         for server, frame in answers:
             self._versions[server, frame.block] = frame.version
         newest = self._places[-1]
-        if self._replica.device.type != "cpu":
+        if not self._replica.on_host:
             self._replica.flat.copy_(newest)
         elif len(self._places) > 1:
             self._replica.bind(newest)

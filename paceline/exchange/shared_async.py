@@ -23,7 +23,8 @@ import torch
 from torch import Tensor
 
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
-from paceline.exchange.buckets import Bucket, Grads, buckets
+from paceline.exchange.buckets import Bucket, buckets
+from paceline.exchange.joining import Grads, addresses
 from paceline.exchange.layout import pushlog_words
 from paceline.exchange.pushlog import PushLog
 from paceline.exchange.putting_back import put_back, take
@@ -71,6 +72,9 @@ class SharedAsync(Exchange):
         self._views: list[list[View]] = [
             [(bucket, []) for bucket in buckets(replica, a, b, fuse=fuse)] for a, b in post.shards
         ]
+        # The same for compiled loops, by bytes from where a place begins.
+        self._lying = [[bucket.lying() for bucket, _ in views] for views in self._views]
+        self._first, self._stride = self._params.data_ptr(), 4 * self._params.stride(0)
         self._places = 0  # that there are views of
         self._see(max(post.workers, post.index + 1))
         self._descent = descent(post.kernels, self._rule, min(CHUNK, replica.size))
@@ -81,7 +85,7 @@ class SharedAsync(Exchange):
         self._enter()
         self._pull()
         self.taken = self._log.pushes(post.index)
-        if replica.device.type == "cpu":
+        if replica.on_host:
             replica.bind(self._own)
 
     def _see(self, places: int) -> None:
@@ -106,6 +110,7 @@ class SharedAsync(Exchange):
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         began = time.perf_counter()
         grads = [parameter.grad for parameter in self._replica.parameters]
+        at = addresses(grads) if self._descent is not None else None
         waited = updated = 0.0
         staleness = 0
         # Each begins at another shard, so that two pushes at once rarely want the same one.
@@ -115,7 +120,7 @@ class SharedAsync(Exchange):
             asked = time.perf_counter()
             with self._board.owning(shard):
                 owned = time.perf_counter()
-                staleness = max(staleness, self._push(shard, grads, gradient.lr))
+                staleness = max(staleness, self._push(shard, grads, at, gradient.lr))
             waited += owned - asked
             updated += time.perf_counter() - owned
         self._replica.clear()
@@ -125,7 +130,7 @@ class SharedAsync(Exchange):
         if self._post.bound:
             elsewhere = self._stay_close(meanwhile)
             here = time.perf_counter()
-        if self._replica.device.type != "cpu":
+        if not self._replica.on_host:
             self._replica.flat.copy_(self._own)
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
@@ -140,8 +145,11 @@ class SharedAsync(Exchange):
             keep=gradient.keeping,
         )
 
-    def _push(self, shard: int, grads: Grads, lr: float) -> int:
-        """Apply this worker's gradient to a shard it owns now; how stale the gradient was."""
+    def _push(self, shard: int, grads: Grads, at: list[int] | None, lr: float) -> int:
+        """Apply this worker's gradient to a shard it owns now; how stale the gradient was.
+
+        `at` is where `grads` lie, if there is one of each and compiled loops apply them.
+        """
         log, mine = self._log, self._post.index
         version, current = log.settle(shard, self._restore)
         if current >= self._places:
@@ -160,7 +168,9 @@ class SharedAsync(Exchange):
             old_state, new_state = self._states[version % 2], self._states[1 - version % 2]
             new_state[:, a:b].copy_(old_state[:, a:b])
             self._rule.state = new_state
-        if had or not self._descend(shard, version, current, grads, lr):
+        if at is not None and not had:
+            self._descend(shard, version, current, at, lr)
+        else:
             with torch.no_grad():
                 parts = self._parts(shard, current, had, grads)
                 before = partial(self._journal, shard, version) if current == mine else None
@@ -169,23 +179,19 @@ class SharedAsync(Exchange):
         log.commit(shard, mine, version + 1)
         return staleness
 
-    def _descend(self, shard: int, version: int, current: int, grads: Grads, lr: float) -> bool:
-        """The same by compiled loops, if there are some for the rule and the batch used it all."""
-        by, mine, views = self._descent, self._post.index, self._views[shard]
-        if by is None:
-            return False
-        found = [grad for bucket, _ in views if (grad := bucket.gradient(grads)) is not None]
-        if len(found) < len(views):
-            return False
-        beside = by.stream if self._replica.size >= BEYOND_CACHE else by.step
-        for chunk, ((_, places), grad) in enumerate(zip(views, found, strict=True)):
-            own = places[mine]
+    def _descend(self, shard: int, version: int, current: int, at: list[int], lr: float) -> None:
+        """The same by compiled loops."""
+        by, mine = self._descent, self._post.index
+        assert by is not None
+        own, old = self._first + mine * self._stride, self._first + current * self._stride
+        loop = by.stream if self._replica.size >= BEYOND_CACHE and current != mine else by.step
+        for chunk, (pieces, (_, places)) in enumerate(
+            zip(self._lying[shard], self._views[shard], strict=True)
+        ):
             if current == mine:
-                self._log.change(shard, version, chunk, own)
-                by.step(own, own, grad, lr)
-            else:
-                beside(own, places[current], grad, lr)
-        return True
+                self._log.change(shard, version, chunk, places[mine])
+            for parameter, offset, inside, count in pieces:
+                loop(own + offset, old + offset, at[parameter] + inside, lr, count)
 
     def _parts(self, shard: int, current: int, had: int, grads: Grads) -> list[Part]:
         """What the rule has to do; chunks before `had` have this push already."""
@@ -253,7 +259,7 @@ class SharedAsync(Exchange):
 
     def close(self) -> None:
         self._pull()
-        if self._replica.device.type != "cpu":
+        if not self._replica.on_host:
             self._replica.flat.copy_(self._own)
 
     def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
@@ -285,7 +291,7 @@ class SharedAsync(Exchange):
             self._log.restore(shard, self._post.index, log)
         put_back(self._board, len(self._post.crew))
         self._pull()
-        if self._replica.device.type != "cpu":
+        if not self._replica.on_host:
             self._replica.flat.copy_(self._own)
         self.taken = self._log.pushes(self._post.index)
         self._again = True

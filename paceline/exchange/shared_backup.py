@@ -141,7 +141,7 @@ class SharedBackup(Exchange):
         """Go on from the newest round."""
         self._round = self._quorum.open()
         newest = self._params[self._round % 2]
-        if self._replica.device.type == "cpu":
+        if self._replica.on_host:
             self._replica.bind(newest)
         else:
             self._replica.flat.copy_(newest)

@@ -67,6 +67,7 @@ class SharedSmall(Exchange):
         self._muster = Muster(self._board, ROLL, post.workers, post.room)
         self._dealing = Dealing(post.index, post.crew, post.whole, post.balance, post.room)
         self._round = 0
+        self._last: tuple[int, Turnout] | None = None  # round that was closed
         self._update = 0.0
 
     def start(self, replica: Replica) -> None:
@@ -101,7 +102,7 @@ class SharedSmall(Exchange):
             if self._post.state is not None:
                 self._rule.state.copy_(self._post.state)
             turnout = muster.turnout(joined)
-            self._close(joined, turnout)
+            self._last = joined, turnout
             self.over, self.share = turnout.stop, self._dealing.join(turnout, muster.costs())
         self._show()
         self._round = self.round = self.taken = joined
@@ -131,7 +132,7 @@ class SharedSmall(Exchange):
             muster.wait(now)
         here = time.monotonic()
         turnout = muster.turnout(now)
-        self._close(now, turnout)
+        self._last = now, turnout
         table = self._tables[odd]
         table.version = now - 1
         table.apply(turnout.pushes, turnout.rate, 0)
@@ -153,9 +154,13 @@ class SharedSmall(Exchange):
             keep=turnout.keep,
         )
 
-    def _close(self, now: int, turnout: Turnout) -> None:
+    @property
+    def closed(self) -> Closed | None:  # type: ignore[override]
+        if self._last is None:
+            return None
+        now, turnout = self._last
         there = partial(self._muster.serves, now=now)
-        self.closed = Closed(now, turnout.pushes, turnout.rate, there)
+        return Closed(now, turnout.pushes, turnout.rate, there)
 
     def _show(self) -> None:
         if self._flat is not self._replica.flat:

@@ -41,6 +41,7 @@ from paceline.exchange.replica import Piece, Replica
 from paceline.exchange.shared_shard import Pushes, SharedShard
 from paceline.exchange.traffic import with_shards
 from paceline.server.catalog import LAYERWISE, STATES
+from paceline.server.descent import pour
 from paceline.server.rules import Layers, make_rule
 from paceline.server.table import Table
 from paceline.transport.board import Board
@@ -69,6 +70,7 @@ class SharedSync(Exchange):
         self._layerwise = post.rule in LAYERWISE
         self._dealing = Dealing(post.index, post.crew, post.whole, post.balance, post.room)
         self._round = 0
+        self._last: tuple[int, Turnout] | None = None  # round that was closed
         self._update = 0.0
         self._lent = False  # whether this life's gradient is read where backward left it
 
@@ -104,7 +106,7 @@ class SharedSync(Exchange):
         if post.life:
             self._come_back()
         self._take()
-        if replica.device.type == "cpu":
+        if replica.on_host:
             replica.bind(self._params[0])
 
     def _come_back(self) -> None:
@@ -117,7 +119,7 @@ class SharedSync(Exchange):
         else:
             muster.wait(joined)
             turnout = muster.turnout(joined)
-            self._close(joined, turnout)
+            self._last = joined, turnout
             self._round = joined
             self._serve(turnout, lambda: 0.0, own=())
             if self._post.balance:  # if nobody is left, there is nobody to agree with
@@ -172,7 +174,7 @@ class SharedSync(Exchange):
         muster.wait(now)
         waited = time.perf_counter() - asked
         turnout = muster.turnout(now)
-        self._close(now, turnout)
+        self._last = now, turnout
         more, updated, other = self._serve(turnout, meanwhile, own=tuple(self._kept))
         waited, elsewhere = waited + more, elsewhere + other
         self._take()
@@ -192,9 +194,13 @@ class SharedSync(Exchange):
             keep=turnout.keep,
         )
 
-    def _close(self, now: int, turnout: Turnout) -> None:
+    @property
+    def closed(self) -> Closed | None:  # type: ignore[override]
+        if self._last is None:
+            return None
+        now, turnout = self._last
         there = partial(self._muster.serves, now=now)
-        self.closed = Closed(now, turnout.pushes, turnout.rate, there)
+        return Closed(now, turnout.pushes, turnout.rate, there)
 
     def _give(self) -> None:
         """Copy only what others will apply; what is applied here is read where backward left it."""
@@ -205,7 +211,11 @@ class SharedSync(Exchange):
             )
         ]
         for piece, place in self._given:
-            place.copy_(piece.of(grads[piece.parameter]))
+            part, kernels = piece.of(grads[piece.parameter]), self._post.kernels
+            if kernels is None:
+                place.copy_(part)
+            else:
+                pour(kernels, place.data_ptr(), part.data_ptr(), len(place))
         for index, pieces in self._kept.items():
             lent = [piece.of(grads[piece.parameter]) for piece in pieces]
             self._shards[index].table.lend(self._post.index, lent)
@@ -267,7 +277,7 @@ class SharedSync(Exchange):
         return not self._muster.serves(self._server(shard), self._round)
 
     def _take(self) -> None:
-        if self._replica.device.type != "cpu":
+        if not self._replica.on_host:
             self._replica.flat.copy_(self._params[0])
 
     def finish(self) -> None:

@@ -29,7 +29,9 @@ _ADDRESS, _NUMBER, _COUNT = ctypes.c_void_p, ctypes.c_float, ctypes.c_int64
 class Kernels:
     """All take addresses of contiguous float32 vectors of at least one number, on the CPU.
 
-    `stream` takes multiples of WIDE numbers, to where 64 bytes begin.
+    `stream` and `pour` take multiples of WIDE numbers, to where 64 bytes begin. `gather` takes
+    bytes and int64 rows; how many rows it is to gather, bytes of a row, and how many rows there
+    are.
     """
 
     def __init__(self, code: Executable) -> None:
@@ -38,10 +40,14 @@ class Kernels:
         self.descend = self._function("descend", 3, 1)
         self.descend_between = self._function("descend_between", 5, 2)
         self.stream = self._function("stream", 3, 1)
+        self.pour = self._function("pour", 2, 0)
+        self.gather = self._function("gather", 3, 1, 3, gives=_COUNT)
 
-    def _function(self, name: str, vectors: int, numbers: int) -> Any:
-        takes = [_ADDRESS] * vectors + [_NUMBER] * numbers + [_COUNT]
-        return ctypes.PYFUNCTYPE(None, *takes)(self._code.addresses[name])
+    def _function(
+        self, name: str, vectors: int, numbers: int, counts: int = 1, gives: Any = None
+    ) -> Any:
+        takes = [_ADDRESS] * vectors + [_NUMBER] * numbers + [_COUNT] * counts
+        return ctypes.PYFUNCTYPE(gives, *takes)(self._code.addresses[name])
 
 
 @cache

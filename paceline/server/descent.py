@@ -1,12 +1,14 @@
-"""Plain SGD by compiled loops: mean and update in one pass, to the bit what torch does in more."""
+"""Plain SGD by compiled loops: mean and update in one pass, to the bit what torch does in more.
+
+And a copy past the cache, of what is about to be applied elsewhere.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from ctypes import c_float
+from collections.abc import Iterator, Sequence
+from ctypes import c_float, memmove
 
 import torch
-from torch import Tensor
 
 from paceline.kernels.load import WIDE, Kernels
 from paceline.server.elementwise import Rule
@@ -14,60 +16,80 @@ from paceline.server.elementwise import Rule
 BEYOND_CACHE = 1 << 23  # floats of a model of which nothing is in the cache when it is next read
 
 
+Way = list[tuple[int, int, int, float]]  # end + w (b − a): its end, a, b and w; without b its end
+
+
 class Descent:
-    """Of contiguous vectors on the CPU, none longer than `longest`."""
+    """Of contiguous vectors on the CPU, none longer than `longest`.
+
+    They are told by their addresses: those of what stays where it is are known beforehand, and to
+    ask torch for one costs as much as a small vector's arithmetic.
+    """
 
     def __init__(self, kernels: Kernels, longest: int) -> None:
         self._kernels = kernels
         self._scratch = torch.empty(longest)
+        self._at = self._scratch.data_ptr()
 
-    def step(self, new: Tensor, old: Tensor, grad: Tensor, lr: float) -> None:
+    def step(self, new: int, old: int, grad: int, lr: float, count: int) -> None:
         """new ← old − η g"""
-        at = new.data_ptr(), old.data_ptr(), grad.data_ptr()
-        self._kernels.descend(*at, -lr, new.numel())
+        self._kernels.descend(new, old, grad, -lr, count)
 
-    def stream(self, new: Tensor, old: Tensor, grad: Tensor, lr: float) -> None:
+    def stream(self, new: int, old: int, grad: int, lr: float, count: int) -> None:
         """The same past the cache, which saves reading what `new` was; `new` is not `old`."""
-        count, at = new.numel(), (new.data_ptr(), old.data_ptr(), grad.data_ptr())
-        head = min(count, -at[0] // 4 % WIDE)  # as far as the first that lies as it must
-        wide = (count - head) // WIDE * WIDE
-        for begin, end, loop in (
-            (0, head, self._kernels.descend),
-            (head, head + wide, self._kernels.stream),
-            (head + wide, count, self._kernels.descend),
-        ):
-            if begin < end:
-                loop(*(address + 4 * begin for address in at), -lr, end - begin)
+        for begin, size, wide in _by_lines(new, count):
+            loop = self._kernels.stream if wide else self._kernels.descend
+            loop(new + 4 * begin, old + 4 * begin, grad + 4 * begin, -lr, size)
 
-    def mean(
-        self, new: Tensor, old: Tensor, grads: Sequence[tuple[Tensor, float]], lr: float
-    ) -> None:
-        """By the mean of some (gradient, weight): mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁).
+    def way(self, grads: Sequence[tuple[int, float]]) -> Way:
+        """How to come by the mean of some (gradient, weight), which is worth finding once.
 
-        All but the last step of the mean are taken in memory of its own.
+            mₖ = mₖ₋₁ + (wₖ / Σᵢ₌₁..ₖ wᵢ) (gₖ − mₖ₋₁)
+
+        All but the last step of it are taken in memory of its own.
         """
-        if len(grads) == 1:
-            self.step(new, old, grads[0][0], lr)
-            return
-        count, loops, scratch = new.numel(), self._kernels, self._scratch.data_ptr()
-        mean, total = grads[0][0].data_ptr(), grads[0][1]
-        for grad, weight in grads[1:-1]:
+        (mean, total), found = grads[0], []
+        for grad, weight in grads[1:]:
             total += weight
-            b = grad.data_ptr()
-            end, part = _from_the_nearer(mean, b, weight / total)
-            loops.blend(scratch, end, mean, b, part, count)
-            mean = scratch
-        grad, weight = grads[-1]
-        b = grad.data_ptr()
-        end, part = _from_the_nearer(mean, b, weight / (total + weight))
-        at = new.data_ptr(), old.data_ptr(), end, mean, b
-        loops.descend_between(*at, part, -lr, count)
+            end, part = _from_the_nearer(mean, grad, weight / total)
+            found.append((end, mean, grad, part))
+            mean = self._at
+        return found or [(mean, 0, 0, 0.0)]
+
+    def mean(self, new: int, old: int, way: Way, lr: float, count: int) -> None:
+        """new ← old − η m"""
+        for step in way[:-1]:
+            self._kernels.blend(self._at, *step, count)
+        end, a, b, part = way[-1]
+        if b:
+            self._kernels.descend_between(new, old, end, a, b, part, -lr, count)
+        else:
+            self.step(new, old, end, lr, count)
 
 
 def _from_the_nearer(a: int, b: int, weight: float) -> tuple[int, float]:
     """From which end to go, and which part of the way: as torch's lerp does, in float32."""
     weight = c_float(weight).value
     return (a, weight) if weight < 0.5 else (b, weight - 1)
+
+
+def pour(kernels: Kernels, new: int, old: int, count: int) -> None:
+    """Copy numbers past the cache: what is large and read by another core does not stay in it."""
+    for begin, size, wide in _by_lines(new, count):
+        if wide:
+            kernels.pour(new + 4 * begin, old + 4 * begin, size)
+        else:
+            memmove(new + 4 * begin, old + 4 * begin, 4 * size)
+
+
+def _by_lines(new: int, count: int) -> Iterator[tuple[int, int, bool]]:
+    """Numbers up to where a line begins, whole lines, and the rest: where each begins, how many
+    there are, and whether they are whole lines."""
+    head = min(count, -new // 4 % WIDE)
+    wide = (count - head) // WIDE * WIDE
+    for begin, end in ((0, head), (head, head + wide), (head + wide, count)):
+        if begin < end:
+            yield begin, end - begin, begin == head and wide > 0
 
 
 def descent(kernels: Kernels | None, rule: Rule, longest: int) -> Descent | None:

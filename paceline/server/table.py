@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from paceline.kernels.load import Kernels
-from paceline.server.descent import Descent, descent
+from paceline.server.descent import Descent, Way, descent
 from paceline.server.rules import CHUNK, Part, Rule
+
+Kind = TypeVar("Kind")
 
 
 class Table:
@@ -41,8 +44,12 @@ class Table:
         self._slots = slots
         self._rule = rule
         self._chunks = rule.chunks() if chunks is None else chunks
+        self._sizes = [at.stop - at.start for at in self._chunks]
         self._slot_views = [self.chunked(slot) for slot in slots]
-        self._grad_views = _Rows(grads, self.chunked)
+        self._grad_views = _Rows(lambda worker: self.chunked(grads[worker]))
+        # The same for compiled loops, by address.
+        self._slots_at = [_addresses(views) for views in self._slot_views]
+        self._grads_at = _Rows(lambda worker: _addresses(self._grad_views[worker]))
         if rule.layerwise:  # it goes over the mean twice, so all of it is kept
             whole = torch.empty(self.size)
             self._mean_views = [whole[at] for at in self._chunks]
@@ -52,6 +59,8 @@ class Table:
         # One chunk, in one place: a small model's, where the way there is longer than the work.
         self._simple = len(self._chunks) == 1 and not rule.layerwise
         self._descent = descent(kernels, rule, min(CHUNK, self.size))
+        self._last: Sequence[tuple[int, float]] | None = None  # pushes that were applied
+        self._last_ways: list[Way] = []
         self._measured: list[Part] = []
         self._measured_for = 0  # which version
         self.stand(0)
@@ -69,6 +78,8 @@ class Table:
     def lend(self, worker: int, grads: list[Tensor]) -> None:
         """A worker's gradient lies here for once, chunk by chunk, and not in its row."""
         self._grad_views[worker] = grads
+        self._grads_at[worker] = _addresses(grads)
+        self._last = None
 
     def chunked(self, values: Tensor) -> list[Tensor]:
         """As many numbers as there are parameters, chunk by chunk."""
@@ -119,16 +130,17 @@ class Table:
     ) -> None:
         """One update by the mean of these workers' gradients, weighted by samples.
 
-        `pushes` are (worker, weight); a weight of 0 is no gradient at all. Chunks before `first`
-        have the update already; `before` is called with each other before it is changed.
+        `pushes` are (worker, weight), and nobody changes that list afterwards; a weight of 0 is no
+        gradient at all. Chunks before `first` have the update already; `before` is called with each
+        other before it is changed.
         """
         self.version += 1
+        if self._descent is not None and (ways := self._ways(self._descent, pushes)):
+            self._descend(self._descent, ways, lr, into, first, before)
+            return
         grads = self._weighed(pushes)
         if not grads:
             self.move(into)
-            return
-        if self._descent is not None:
-            self._descend(self._descent, grads, lr, into, first, before)
             return
         if self._simple and into == self.current and not first and before is None:
             mean = grads[0][0][0] if len(grads) == 1 else self._mean(grads, 0, self._mean_views[0])
@@ -144,20 +156,33 @@ class Table:
         self._measured = []
         self.current = into
 
+    def _ways(self, by: Descent, pushes: Sequence[tuple[int, float]]) -> list[Way]:
+        """To the mean of these, chunk by chunk. The very same pushes are often applied again."""
+        if pushes is not self._last:
+            lying = [(self._grads_at[worker], weight) for worker, weight in pushes if weight > 0]
+            self._last, self._last_ways = (
+                pushes,
+                [
+                    by.way([(chunks[index], weight) for chunks, weight in lying])
+                    for index in range(len(self._chunks) if lying else 0)
+                ],
+            )
+        return self._last_ways
+
     def _descend(
         self,
         by: Descent,
-        grads: list[tuple[list[Tensor], float]],
+        ways: list[Way],
         lr: float,
         into: int,
         first: int,
         before: Callable[[int], None] | None,
     ) -> None:
-        old, new = self._slot_views[self.current], self._slot_views[into]
-        for index in range(first, len(self._chunks)):
+        old, new = self._slots_at[self.current], self._slots_at[into]
+        for index in range(first, len(new)):
             if before is not None:
                 before(index)
-            by.mean(new[index], old[index], [(views[index], w) for views, w in grads], lr)
+            by.mean(new[index], old[index], ways[index], lr, self._sizes[index])
         self._be(into)
 
     def measure(
@@ -209,19 +234,20 @@ class Table:
         return mean
 
 
-class _Rows(dict[int, list[Tensor]]):
-    """A worker's gradient, chunk by chunk."""
+class _Rows(dict[int, list[Kind]]):
+    """Something of a worker's gradient, chunk by chunk; made when it is first needed."""
 
-    def __init__(
-        self, grads: Tensor | Sequence[Tensor], chunked: Callable[[Tensor], list[Tensor]]
-    ) -> None:
+    def __init__(self, make: Callable[[int], list[Kind]]) -> None:
         super().__init__()
-        self._grads = grads
-        self._chunked = chunked
+        self._make = make
 
-    def __missing__(self, worker: int) -> list[Tensor]:
-        self[worker] = made = self._chunked(self._grads[worker])
+    def __missing__(self, worker: int) -> list[Kind]:
+        self[worker] = made = self._make(worker)
         return made
+
+
+def _addresses(chunks: Sequence[Tensor]) -> list[int]:
+    return [chunk.data_ptr() for chunk in chunks]
 
 
 def _numbered(before: Callable[[int], None] | None, first: int) -> Callable[[Part], None] | None:

@@ -53,8 +53,8 @@ class Batches:
     def take(self) -> Made | None:
         """The next batch, or None after the last."""
         self.prepare()
-        self._prepared = False
-        return self._next
+        made, self._next, self._prepared = self._next, None, False
+        return made
 
     def go_on(self, round_: int, share: tuple[int, int] | None = None) -> None:
         """Go on from another round, or with another share: what was made ahead is dropped."""

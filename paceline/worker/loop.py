@@ -54,6 +54,7 @@ def train(
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
         value, forward = gradients(task, model, batch, count, most, share, expect)
+        del made, batch  # the next is made where this one was: what is in the cache stays there
         reporter.harm.drag(fetched)
         arrived = time.monotonic()
         spent = batches.spent()

@@ -114,7 +114,7 @@ def post_from(
     shared = spec.transport == "shm"
 
     def rows(name: str, count: int) -> Tensor | None:
-        return memory.floats(fds[name], (count, size)) if shared and count else None
+        return memory.rows(fds[name], count, size) if shared and count else None
 
     post = Post(
         index=index,

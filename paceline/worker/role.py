@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from paceline.data.arrays import Arrays
 from paceline.data.base import Samples
 from paceline.data.sampler import Lot, leased, order, rounds, slices
 from paceline.exchange.base import Among, Exchange, Post
@@ -97,7 +98,9 @@ def _work(
 
     steps = _steps(spec, len(data.train))
     post = post_from(roster, spec, index, fds, replica, control, slate, life=life)
-    exchange = make_exchange(spec, _with_loops(post, replica, steps), len(replica.tables))
+    exchange = make_exchange(
+        spec, _with_loops(post, replica, data.train, steps), len(replica.tables)
+    )
     position = _start(exchange, replica, spec, len(data.train), roster["checkpoint"], slate)
     keeper = Keeper(control, replica, exchange, spec.checkpoint_every, slate)
     if not life and index in post.crew:  # others wait for whoever comes later
@@ -195,14 +198,17 @@ def _lots(
     return lots
 
 
-def _with_loops(post: Post, replica: Replica, steps: int) -> Post:
-    """With compiled loops, where they are worth it and torch rounds as they do, once."""
+def _with_loops(post: Post, replica: Replica, samples: Samples, steps: int) -> Post:
+    """With compiled loops, where they are worth it and torch rounds as they do, once; the samples
+    then have them too."""
     fused = torch.backends.cpu.get_cpu_capability() in FUSED
-    if replica.device.type != "cpu" or not fused:
+    if not (replica.on_host and fused):
         return post
     before = post.slate.at(COMPILE)
     kernels = worthwhile(replica.size, steps)
     post.slate.back(before)
+    if kernels is not None and isinstance(samples, Arrays):
+        samples.quicken(kernels)
     return replace(post, kernels=kernels)
 
 

@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset, TensorDataset
 
 from paceline.data.arrays import Arrays, FromTorch
 from paceline.errors import DataError
+from paceline.kernels.load import kernels
 
 images = np.random.default_rng(0).integers(0, 256, (50, 12), dtype=np.uint8)
 labels = np.arange(50, dtype=np.uint8) % 10
@@ -28,6 +29,30 @@ def test_a_batch_is_what_plain_numpy_gives(picked: list[int]) -> None:
     expected = images[rows].astype(np.float32).reshape(-1, 1, 3, 4) * np.float32(1 / 255)
     np.testing.assert_allclose(x.numpy(), expected, rtol=1e-6)
     np.testing.assert_array_equal(y.numpy(), labels[rows])
+
+
+@given(st.lists(st.integers(0, 49), max_size=80), st.sampled_from([(12,), (1, 3, 4)]))
+def test_compiled_loops_make_the_same_to_the_bit(picked: list[int], shape: tuple[int, ...]) -> None:
+    rows = np.array(picked, dtype=np.int64)
+    plain, quick = (Arrays(images, labels, scale=1 / 255, shape=shape) for _ in range(2))
+    found = kernels(True)
+    assert found is not None, "LLVM compiles nothing on this machine"
+    quick.quicken(found)
+    for one, other in zip(plain.batch(rows), quick.batch(rows), strict=True):
+        assert torch.equal(one, other)
+        assert one.dtype == other.dtype
+    for same in (rows.astype(np.int32), np.stack([rows, rows], 1)[:, 0]):  # loops take neither
+        assert torch.equal(plain.batch(same)[0], quick.batch(same)[0])
+
+
+@pytest.mark.parametrize("odd", [[0, 50], [50], [-51], [3, 1 << 62]])
+def test_a_row_that_is_not_there_is_told_by_compiled_loops_too(odd: list[int]) -> None:
+    quick = Arrays(images, labels, scale=1 / 255)
+    found = kernels(True)
+    assert found is not None
+    quick.quicken(found)
+    with pytest.raises(IndexError):
+        quick.batch(np.array(odd))
 
 
 def test_tensors_serve_as_columns_and_share_their_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from ctypes import memmove, string_at
 from dataclasses import replace
 from typing import Any
 
@@ -123,11 +124,12 @@ class World:
     def _make_mortal(self, by: Descent) -> None:
         step = by.step
 
-        def mortal(new: Tensor, old: Tensor, grad: Tensor, lr: float) -> None:
-            before, struck = new.clone(), self.fate.strikes()
-            step(new, old, grad, lr)
+        def mortal(new: int, old: int, grad: int, lr: float, count: int) -> None:
+            before, struck = string_at(new, 4 * count), self.fate.strikes()
+            step(new, old, grad, lr, count)
             if struck:
-                new[len(new) // 2 :] = before[len(new) // 2 :]  # half of it
+                half = 4 * (count // 2)
+                memmove(new + half, before[half:], len(before) - half)
                 raise Dead
 
         by.step = mortal  # type: ignore[method-assign]

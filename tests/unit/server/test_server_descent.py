@@ -10,7 +10,7 @@ from torch import Tensor
 
 from paceline.kernels.load import Kernels, kernels
 from paceline.server.catalog import RULES
-from paceline.server.descent import Descent, descent
+from paceline.server.descent import Descent, descent, pour
 from paceline.server.rules import CHUNK, Hyper, make_rule
 from paceline.server.table import Table
 
@@ -27,6 +27,11 @@ def by_loops(longest: int = 100) -> Descent:
     found = descent(loops(), make_rule("sgd", longest, Hyper()), longest)
     assert found is not None
     return found
+
+
+def step(new: Tensor, old: Tensor, grad: Tensor, lr: float, how: str = "step") -> None:
+    at = new.data_ptr(), old.data_ptr(), grad.data_ptr()
+    getattr(by_loops(), how)(*at, lr, new.numel())
 
 
 def same(found: Tensor, expected: Tensor) -> None:
@@ -83,7 +88,7 @@ def test_a_step_is_torchs(size: int, lr: float, in_place: bool) -> None:
     old, grad = torch.randn(2, size)
     expected = torch.add(old, grad, alpha=-lr)
     new = old if in_place else torch.full((size,), torch.nan)
-    by_loops().step(new, old, grad, lr)
+    step(new, old, grad, lr)
     same(new, expected)
 
 
@@ -94,20 +99,32 @@ def test_past_the_cache_wherever_it_lies(size: int, at: tuple[int, int, int], lr
     around = torch.randn(3, 160)
     before = around.clone()
     new, old, grad = (row[begin : begin + size] for row, begin in zip(around, at, strict=True))
-    by_loops().stream(new, old, grad, lr)
+    step(new, old, grad, lr, "stream")
     before[0, at[0] : at[0] + size] = torch.add(old, grad, alpha=-lr)
+    same(around, before)
+
+
+@settings(deadline=None, max_examples=200)
+@given(size=st.integers(0, 100), at=st.tuples(*[st.integers(0, 20)] * 2))
+def test_a_copy_past_the_cache_wherever_it_lies(size: int, at: tuple[int, int]) -> None:
+    """And nothing beside it is written."""
+    around = torch.randn(2, 160)
+    before = around.clone()
+    new, old = (row[begin : begin + size] for row, begin in zip(around, at, strict=True))
+    pour(loops(), new.data_ptr(), old.data_ptr(), size)
+    before[0, at[0] : at[0] + size] = old
     same(around, before)
 
 
 def test_what_is_not_a_number_stays_so() -> None:
     old, grad = torch.zeros(4), torch.tensor([torch.nan, torch.inf, -torch.inf, 1.0])
-    by_loops().step(old, old, grad, 1.0)
+    step(old, old, grad, 1.0)
     same(old, torch.tensor([torch.nan, -torch.inf, torch.inf, -1.0]))
 
 
 def test_only_memory_of_its_own_is_written() -> None:
     around = torch.zeros(40)
-    by_loops().step(around[8:29], around[8:29], torch.ones(21), 1.0)
+    step(around[8:29], around[8:29], torch.ones(21), 1.0)
     assert around.nonzero().flatten().tolist() == list(range(8, 29))
 
 

@@ -94,3 +94,17 @@ def test_a_large_segment_is_the_same_in_large_pages() -> None:
     assert part.tolist() == [0.0, 0.0, 0.0]
     del part
     assert "memfd:paceline-pages" not in Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 7850])
+def test_rows_begin_cache_lines_and_do_not_overlap(size: int) -> None:
+    fd = memory.new_segment("test")
+    memory.size_segment(fd, 3 * memory.padded(size))
+    rows = memory.rows(fd, 3, size)
+    assert rows.shape == (3, size)
+    for number, row in enumerate(rows):
+        assert row.data_ptr() % 64 == 0
+        assert row.is_contiguous()
+        row.fill_(number)
+    assert [set(row.tolist()) for row in rows] == [{0.0}, {1.0}, {2.0}]
+    os.close(fd)
