@@ -5,10 +5,16 @@
 Softmax, batch 200, two workers over shared memory: steps as short as there are. Off means that no
 step is stamped, recorded or told of, and that nothing is written on slates. There is no such
 switch: the task replaces all that, in its worker, by what returns at once, and puts it back after a
-while; so a ratio is that of neighbours, a fifth of a second apart, and the machine's moods fall on
-both alike. Runs in which it replaces nothing show what the bench makes of no difference at all.
-The supervisor's part (sampling, looking for stalls, hearing progress) is the CPU time that runs
-with it take more than runs without, in turns as well, as if all of it were taken from the workers.
+while; so a ratio is that of neighbours, some hundredths of a second apart, and the machine's moods
+fall on both alike. Runs in which it replaces nothing show what the bench makes of no difference.
+
+    steps        how long a step takes, measured over not: of each block the mean of its quicker
+                 steps, for the slowest tell of the machine, and of rows that are made now and then
+    telling      what making rows and telling takes of a step, by the clock
+    supervisor   (sampling, looking for stalls, hearing progress) the CPU time that runs with it
+                 take more than runs without, as if all of it were taken from the workers
+
+Throughput, on over off, is 1 / (steps + telling), less what the supervisor takes.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from __future__ import annotations
 import argparse
 import gc
 import itertools
+import statistics
 import sys
 import tempfile
 import time
@@ -24,7 +31,7 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -41,9 +48,11 @@ from paceline.measure.spread import Spread, spread
 from paceline.tasks.softmax import Softmax
 
 WORKERS, BATCH = 2, 200
-BLOCK = 300  # steps in which nothing changes: two whole epochs, for an epoch's end takes its time
+BLOCK = 60  # steps in which nothing changes
 QUIET = (1, 2)  # of each four blocks: of a pair, either comes first as often
-WARM = 4  # blocks before it counts
+WARM = 20  # blocks before it counts
+AFTER = 4  # steps after a change that do not count
+QUICKER = 0.75  # of a block's steps count
 LEAST = 0.99
 STAMPED = (
     *("paceline.worker.loop", "paceline.worker.batches", "paceline.tasks.softmax"),
@@ -53,34 +62,67 @@ _clock = time.monotonic
 
 
 class InTurns(Softmax):
-    """Half of its steps are not measured, if it `hushes`. When each block began is told in a
-    file."""
+    """Half of its steps are not measured, if it `hushes`. When each step began is told in a file,
+    and after them how long telling took of the steps that are."""
 
-    def __init__(self, folder: str, hushes: bool) -> None:
+    def __init__(self, folder: str, hushes: bool, steps: int) -> None:
         self.folder = folder
         self.hushes = hushes
+        self.steps = steps
+        self.began = np.zeros(steps + 1)
         self.taken = 0
+        self.telling: Telling | None = None
         self.loud: Callable[[], None] | None = None
         self.slates: list[Any] | None = None  # found before it counts
 
     def gradients(self, model: nn.Module, batch: Batch, weight: float) -> float:
-        if not self.taken % BLOCK:
-            self.turn(self.taken // BLOCK)
-        self.taken += 1
+        if self.taken < self.steps:
+            self.began[self.taken] = _clock()
+            if not self.taken % BLOCK:
+                self.turn(self.taken // BLOCK)
+            self.taken += 1
+            if self.taken == self.steps:
+                self.tell()
         return super().gradients(model, batch, weight)
 
     def turn(self, block: int) -> None:
-        now = _clock()
-        with (Path(self.folder) / role()).open("ab") as file:
-            file.write(np.array([now]).tobytes())
         if self.slates is None:
-            self.slates = own_slates()
+            self.slates, self.telling = own_slates(), Telling()
         quiet = self.hushes and block % 4 in QUIET
         if quiet and self.loud is None:
             self.loud = hush(self.slates)
         elif self.loud is not None and not quiet:
             self.loud()
             self.loud = None
+
+    def tell(self) -> None:
+        assert self.telling is not None
+        self.began[-1] = self.telling.seconds
+        self.began.tofile(Path(self.folder) / role())
+
+
+class Telling:
+    """How long this worker's reporter tells, and makes rows, once this is made."""
+
+    def __init__(self) -> None:
+        from paceline.store.steps import StepWriter
+        from paceline.worker.reporter import Reporter
+
+        self.seconds = 0.0
+        self._inside = False
+        for where, name in ((Reporter, "tell"), (StepWriter, "settle")):
+            setattr(where, name, self._timed(getattr(where, name)))
+
+    def _timed(self, does: Callable[..., None]) -> Callable[..., None]:
+        def timed(*how: Any) -> None:
+            if self._inside:  # telling makes rows
+                does(*how)
+                return
+            began, self._inside = _clock(), True
+            does(*how)
+            self.seconds, self._inside = self.seconds + _clock() - began, False
+
+        return timed
 
 
 def hush(slates: Iterable[Any] = ()) -> Callable[[], None]:
@@ -126,35 +168,53 @@ def unwatched() -> Iterator[None]:
         mock.patch.object(Sampling, "due", return_value=0.5),
         mock.patch.object(Sampling, "sample"),
         mock.patch.object(Watch, "turn"),
+        mock.patch.object(Watch, "due", return_value=0.5),
     ):
         yield
 
 
-def train(strategy: str, steps: int, hushes: bool = True) -> tuple[list[float], float]:
-    """The ratios of a run, and how long it took."""
+class Found(NamedTuple):
+    """Of a run: ratios of neighbours, what telling takes of a step, and how long the run took."""
+
+    ratios: list[float]
+    telling: list[float]
+    seconds: float
+
+
+def train(strategy: str, steps: int, hushes: bool = True) -> Found:
     with tempfile.TemporaryDirectory() as folder:
         _run(strategy, steps, folder, hushes)
-        files = [Path(folder) / f"worker-{worker}" for worker in range(WORKERS)]
-        began = [np.fromfile(file).tolist() for file in files]
-    return [ratio for times in began for ratio in ratios(times)], began[0][-1] - began[0][0]
+        told = [np.fromfile(Path(folder) / f"worker-{worker}") for worker in range(WORKERS)]
+    began, telling = [one[:-1] for one in told], [float(one[-1]) for one in told]
+    seconds = float(began[0][-1] - began[0][0])
+    part = 2 if hushes else 1  # of whose steps was told: half, or all
+    return Found(
+        [ratio for times in began for ratio in ratios(times)],
+        [part * one / seconds for one in telling],
+        seconds,
+    )
 
 
 def _run(strategy: str, steps: int, folder: str, hushes: bool) -> None:
+    # Whoever leases more than half of the samples takes more steps than these: they do not count.
     run = paceline.fit(
-        InTurns(folder, hushes),
+        InTurns(folder, hushes, steps),
         **{"strategy": strategy, "transport": "shm", "workers": WORKERS, "batch": BATCH},
-        **{"steps": steps, "evaluate": "never", "checkpoint_every": 0},
+        **{"steps": steps + steps // 4, "evaluate": "never", "checkpoint_every": 0},
         out=Path(folder) / "runs",
     )
     if run.status != "done":
         raise SystemExit(f"a run was {run.status}: no rate.")
 
 
-def ratios(began: list[float]) -> list[float]:
-    """Of throughput, measured over not: a ratio for each pair of neighbours."""
-    seconds = np.diff(began)[WARM:]
-    pairs = seconds[: len(seconds) // 4 * 4].reshape(-1, 4)
-    return [float(off / on) for a, b, c, d in pairs for on, off in ((a, b), (d, c))]
+def ratios(began: npt.NDArray[np.float64]) -> list[float]:
+    """Of how long a step takes, measured over not: a ratio for each pair of neighbours."""
+    blocks = len(began) // BLOCK
+    durations = np.diff(began[: blocks * BLOCK], append=np.nan).reshape(blocks, BLOCK)
+    quicker = np.sort(durations[WARM:, AFTER:-1], axis=1)
+    means = quicker[:, : int(QUICKER * quicker.shape[1])].mean(axis=1)
+    fours = means[: len(means) // 4 * 4].reshape(-1, 4)
+    return [float(on / off) for a, b, c, d in fours for on, off in ((a, b), (d, c))]
 
 
 def middle(found: list[float]) -> Spread:
@@ -177,33 +237,36 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--strategies", default="ps-sync,ps-async", help="by comma")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--steps", type=int, default=9000, help="of each worker")
+    parser.add_argument("--steps", type=int, default=12_000, help="of each worker")
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < (WARM + 4) * BLOCK:
         parser.error(f"--repeats must be at least 1, --steps at least {(WARM + 4) * BLOCK}.")
     for strategy in args.strategies.split(","):
-        found, same, used = [], [], []
+        found, same, telling, used = [], [], [], []
         for repeat in range(args.repeats):
-            cpu = {}
+            cpu, seconds = {}, 0.0
             for watched in (True, False) if repeat % 2 else (False, True):
                 before = time.process_time()
                 with nullcontext() if watched else unwatched():
-                    more, seconds = train(strategy, args.steps)
-                cpu[watched] = time.process_time() - before
-                found += more
-            same += train(strategy, args.steps, hushes=False)[0]
+                    one = train(strategy, args.steps)
+                cpu[watched], seconds = time.process_time() - before, one.seconds
+                found += one.ratios
+                telling += one.telling
+            same += train(strategy, args.steps, hushes=False).ratios
             used.append((cpu[True] - cpu[False]) / seconds)
-            told = f"{middle(found).value:.4f}, supervisor {100 * used[-1]:.2f} % of a core"
+            now = f"steps {middle(found).value:.4f}, telling {statistics.median(telling):.4f}"
+            told = f"{now}, supervisor {100 * used[-1]:.2f} % of a core"
             print(f"{repeat + 1}/{args.repeats} {strategy}: {told}", file=sys.stderr, flush=True)
-        tell(strategy, middle(found), middle(same), spread(used))
+        tell(strategy, middle(found), statistics.median(telling), middle(same), spread(used))
 
 
-def tell(strategy: str, workers: Spread, same: Spread, supervisor: Spread) -> None:
-    total = workers.value * (1 - max(0.0, supervisor.value))
+def tell(strategy: str, steps: Spread, telling: float, same: Spread, supervisor: Spread) -> None:
+    total = (1 - max(0.0, supervisor.value)) / (steps.value + telling)
     met = "met" if total >= LEAST else "not met"
     print(f"{strategy}: throughput on over off {total:.4f}, wanted {LEAST}: {met}")
-    print(f"  in workers {_interval(workers)}")
+    print(f"  steps, measured over not {_interval(steps)}")
     print(f"  where nothing is turned off {_interval(same)}")
+    print(f"  telling takes {telling:.4f} of a step")
     print(f"  the supervisor takes {_interval(supervisor)} of a core")
 
 
