@@ -153,6 +153,6 @@ def situations(cores: int) -> tuple[Situation, ...]:
             task="Work",
             cause="cores",
             roles=tuple(f"worker-{n}" for n in range(3 * cores)),
-            fields={"strategy": "ps-sync", "workers": 3 * cores, "batch": 200, "steps": 40},
+            fields={"strategy": "ps-sync", "workers": 3 * cores, "batch": 200, "steps": 240},
         ),
     )
