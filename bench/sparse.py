@@ -8,7 +8,8 @@ takes one pass over the same rows.
 
 speed     in turns with scikit-learn, Vowpal Wabbit and Spark MLlib, each in an environment of its
           own (`bench/clicks` says what was chosen to suit it). Ours is told from the begin of the
-          first step to the end of the last; from text, the conversion to shards is in it too.
+          first step to the end of the last; from text, the conversion to shards is in it too. Of
+          nobody the time counts in which its program is loaded.
 quality   log loss of strategies with two and four workers, beside that of one.
 wire      over TCP, steps of 1,000 rows: bytes each way beside what the rows in use come to, and
           beside the whole model; and seconds.

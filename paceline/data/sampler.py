@@ -74,6 +74,7 @@ class InChunks(Order):
         self._chunks: Rows = np.empty(0, np.int64)
         self._ends: Rows = np.empty(0, np.int64)  # of what is mixed at a time, by number
         self._mixed = -1, self._rows  # the last of those, and its samples
+        self._places: Rows = np.empty(0, np.int64)  # in a run, of as many runs as are asked for
 
     def rows(self, epoch: int, start: int, stop: int) -> Rows:
         if epoch != self._epoch:
@@ -101,7 +102,10 @@ class InChunks(Order):
         if mixed.ndim == 1:
             return mixed[begin:end]
         first = begin // RUN  # runs are only told apart where they are needed
-        some = (mixed[first : -(-end // RUN)] + np.arange(RUN)).reshape(-1)
+        some = np.repeat(mixed[first : -(-end // RUN), 0], RUN)
+        if len(self._places) < len(some):  # numpy is slow at adding to rows as short as these
+            self._places = np.tile(np.arange(RUN), -(-len(some) // RUN))
+        some += self._places[: len(some)]
         return some[begin - first * RUN : end - first * RUN]
 
     def _mix(self, number: int) -> Rows:

@@ -17,9 +17,10 @@ from paceline.kernels.places import array_at
 from paceline.kernels.popular import place_of, shift_of
 from paceline.kernels.rowrules import ADAGRAD, ADAM, FTRL, SGD, changed
 
-SAMPLES_AHEAD = 2  # whose rows are brought near before they are used
+SAMPLES_AHEAD = 3  # whose rows are brought near before they are used
 ENTRIES_AHEAD = 8  # samples whose entries are
 HELD = 4  # samples whose rows are known: a power of two, and more than those ahead
+NOTHING = np.float32(0.0)
 FACTORS = 256  # of at most 2 each: their product is a number still
 
 
@@ -116,10 +117,18 @@ def _descend(  # type: ignore[no-untyped-def]
         if sample >= 0:
             count = counts[sample]
             values = array_at(values_at[sample] if valued else 0, count, np.float32)
-            z = bias
-            for entry in range(count):
+            z, z1, z2, z3 = bias, NOTHING, NOTHING, NOTHING
+            fours = 0 if valued else count & ~3
+            for entry in range(0, fours, 4):  # four sums, none of which waits for another
+                at = np.uint64(entry)
+                z += array_at(ways[of, at], width, np.float32)[0]
+                z1 += array_at(ways[of, at + np.uint64(1)], width, np.float32)[0]
+                z2 += array_at(ways[of, at + np.uint64(2)], width, np.float32)[0]
+                z3 += array_at(ways[of, at + np.uint64(3)], width, np.float32)[0]
+            for entry in range(fours, count):
                 weight = array_at(ways[of, np.uint64(entry)], width, np.float32)[0]
                 z += weight * values[entry] if valued else weight
+            z = (z + z1) + (z2 + z3)
             small = math.exp(-abs(z))
             chance = (1.0 if z >= 0 else small) / (1.0 + small)
             loss += max(z, 0.0) - labels[sample] * z

@@ -6,12 +6,15 @@ numba by itself looks only at the file a loop is in.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 from paceline import env
 
@@ -32,12 +35,25 @@ vars(numba.config)["CACHE_DIR"] = str(env.cache_dir() / "loops" / _digest())
 _HOW: dict[str, Any] = {"error_model": "numpy"}
 
 
+_Cache: Any = FunctionCache
+
+
+class Kept(_Cache):  # type: ignore[misc]
+    """Where a loop is kept. What is machine code already needs of numba only what it runs on: all
+    that compiles, which would take a fifth of a second to import, waits until something does."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
+
+
 def compiled(loop: Callable[..., Any]) -> Any:
     """The loop as machine code; it lets go of Python's lock."""
-    try:
-        return numba.njit(nogil=True, cache=True, **_HOW)(loop)
-    except RuntimeError:  # there is nowhere to keep it
-        return numba.njit(nogil=True, **_HOW)(loop)
+    made = numba.njit(nogil=True, **_HOW)(loop)
+    with contextlib.suppress(RuntimeError):  # there is nowhere to keep it
+        made._cache = Kept(loop)
+    return made
 
 
 inlined = numba.njit(**_HOW)  # a part of others
@@ -45,7 +61,7 @@ pasted = numba.njit(inline="always", **_HOW)  # a part of others before they are
 
 
 def warm() -> None:
-    """Take the second before its first loop that numba takes in every process now."""
+    """Take the time that numba takes before the first loop of every process now."""
     compiled(_nothing)()
 
 

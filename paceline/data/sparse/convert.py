@@ -25,6 +25,7 @@ import numpy.typing as npt
 from paceline.data.sparse.shards import (
     Manifest,
     Part,
+    Shard,
     read_manifest,
     write_manifest,
     write_shard,
@@ -173,6 +174,7 @@ class Writer:
         self._folder = folder
         self._manifest = manifest
         self._thread = ThreadPoolExecutor(1, "paceline-write")
+        self._parts = ThreadPoolExecutor(2, "paceline-write-part")
         self._under_way: Future[None] | None = None
 
     def __enter__(self) -> Writer:
@@ -180,6 +182,7 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown()
+        self._parts.shutdown()
 
     def write(self, parts: Parts, told: Manifest) -> None:
         """Have these rows on disk, and then what is told of all until now."""
@@ -197,11 +200,16 @@ class Writer:
             self._under_way.result()
 
     def _write(self, parts: Parts, told: Manifest) -> None:
-        shards = list(self._manifest.shards)
-        for part, all_of in parts.items():
-            if any(len(one.labels) for one in all_of):
-                shards.append(write_shard(self._folder, f"{len(shards):05d}", part, all_of))
-        whole = replace(told, shards=tuple(shards))
+        there = [part for part, all_of in parts.items() if any(len(one.labels) for one in all_of)]
+        shards = self._manifest.shards
+
+        def write(place: int) -> Shard:
+            part = there[place]
+            return write_shard(self._folder, f"{len(shards) + place:05d}", part, parts[part])
+
+        # At once: most of the time the disk is waited for.
+        more = list(self._parts.map(write, range(len(there))))
+        whole = replace(told, shards=(*shards, *more))
         if whole.whole and not whole.rows("train"):
             raise DataError("there is no row to train with.")
         write_manifest(self._folder, whole)

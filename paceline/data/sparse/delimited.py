@@ -99,15 +99,17 @@ class Delimited:
         self._features = np.uint64(features)
         self._kinds = np.array([KINDS[kind] for kind in columns.kinds], np.uint8)
         self._starts = np.array([start(name) for name in columns.names], np.uint64)
-        # What a count's hash is before the finalizer: of few numbers, and from a table faster.
+        # What a count's hash is: of few numbers, and from a table faster.
         self._counted = np.zeros((len(columns.names), PLACES), np.uint64)
         for column, (name, kind) in enumerate(zip(columns.names, columns.kinds, strict=True)):
             if kind == "count":
-                self._counted[column] = [hashed(name, str(least(p))) for p in range(PLACES)]
+                found = [hashed(name, str(least(p))) for p in range(PLACES)]
+                self._counted[column] = mixed.py_func(np.array(found, np.uint64))
         places = {name: place for place, name in enumerate(columns.names)}
         self._pairs = np.array(
             [[places[a], places[b]] for a, b in columns.crosses], np.int64
         ).reshape(-1, 2)
+        self(np.empty(0, np.uint8))  # its loops are here from now on
 
     def __call__(self, text: npt.NDArray[np.uint8]) -> Parsed:
         lines = int(lines_of(text))
@@ -219,7 +221,7 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
             if column >= columns:
                 column += 1
                 continue
-            value = np.float32(1.0)
+            value, counts = np.float32(1.0), False
             if kind == CATEGORY and quoted:
                 place, eight, length = begin, NONE, NONE
                 while place < end:
@@ -231,7 +233,10 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
                     good, count = integer(text, begin, end)
                     if not good:
                         wrong = wrong or NO_COUNT
-                h = _fed_number(h, count) if count < 0 else counted[column, place_of(count)]
+                counts = True
+                hashes[column] = (
+                    mixed(_fed_number(h, count)) if count < 0 else counted[column, place_of(count)]
+                )
             elif kind == LABEL:
                 odd, labels[row] = label(text, begin, end, above)
                 wrong = odd or wrong
@@ -241,7 +246,8 @@ def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912, PLR0915
                     wrong = wrong or NO_NUMBER
                 value = np.float32(found)
             if kind not in (SKIP, LABEL):
-                hashes[column] = mixed(h)
+                if not counts:
+                    hashes[column] = mixed(h)
                 ids[row, entry] = number(hashes[column], features)
                 if valued:
                     values[row, entry] = value
@@ -299,11 +305,12 @@ def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0911, PLR0912
             if here == NONE:
                 return NOT_PLAIN
             length = first_of(here)
+            hashes[column] = mixed(h)
             if length > NONE:
                 good, count = number_in(eight, length)
                 if not good:
                     return NOT_PLAIN
-                h = counted[column, place_of(np.int64(count))]
+                hashes[column] = counted[column, place_of(np.int64(count))]
                 place += length
         elif kind == LABEL:
             labels[row] = text[place] == ZERO + 1
@@ -337,7 +344,8 @@ def swift(  # type: ignore[no-untyped-def]  # noqa: PLR0911, PLR0912
             return NOT_PLAIN
         place += ONE
         if kind not in (LABEL, SKIP):
-            hashes[column] = mixed(h)
+            if kind != COUNT:
+                hashes[column] = mixed(h)
             ids[row, entry] = number(hashes[column], features)
             entry += ONE
     return np.int64(place)

@@ -26,6 +26,7 @@ class Libsvm:
         self._start = np.uint64(start("index"))
         self._hashed = hashed
         self._above = np.nan if above is None else above
+        self(np.empty(0, np.uint8))  # its loop is here from now on
 
     def __call__(self, text: npt.NDArray[np.uint8]) -> Parsed:
         lines = int(np.count_nonzero(text == NEWLINE))

@@ -15,13 +15,14 @@ from paceline.data.sparse.rows import ENTRY_BYTES, Located, SparseRows, whole
 from paceline.data.sparse.shards import Manifest, Part, open_shard, whole_manifest
 from paceline.errors import DataError
 from paceline.kernels.ahead import bring_to_read
-from paceline.kernels.jit import compiled, inlined
+from paceline.kernels.jit import compiled
 from paceline.kernels.places import array_at
 
 CHUNK = 1024  # rows side by side on disk, which are read together
 KEPT = 1 << 30  # bytes of rows that a process may hold as a whole
 MOST_HELD = 256  # chunks, where it may not
 LABELS, IDS, OFFSETS, VALUES = range(4)
+OFFSET_BYTES = 8
 LABELS_AHEAD = 64  # samples whose labels are brought near
 
 
@@ -93,6 +94,7 @@ class SparseSamples:
         entry = ENTRY_BYTES * (1 + manifest.valued)
         self._large = sum(shard.entries for shard in shards) * entry > KEPT
         self._held: dict[int, None] = {}  # chunks, in the order in which they came
+        self._at_hand = False  # as a whole; not before somebody uses it
         if self._large:
             for shard in self._shards:
                 shard.read_as_asked()
@@ -105,6 +107,10 @@ class SparseSamples:
         rows = np.ascontiguousarray(rows, np.int64)
         if self._large and len(rows):
             self._hold(np.unique(rows // CHUNK).tolist())
+        elif not self._at_hand:
+            self._at_hand = True
+            for shard in self._shards:
+                shard.have_at_hand()
         located, labels = self._located(rows)
         return MappedRows(self, located), torch.from_numpy(labels)
 
@@ -158,38 +164,34 @@ class SparseSamples:
         )
 
 
-@inlined
-def _shard_of(first, row, guess):  # type: ignore[no-untyped-def]
-    """The shard that a row is in; often that of the row before."""
-    if first[guess] <= row < first[guess + 1]:
-        return guess
-    return np.searchsorted(first, row, side="right") - 1
-
-
 @compiled
 def _locate(first, entries, places, width, rows, ids, values, counts, labels):  # type: ignore[no-untyped-def]
     """Where these rows are, and their labels; whether they are where shards can have them."""
-    shard = 0
+    low = high = most = labels_at = ids_at = offsets_at = values_at = np.int64(0)
     for place in range(len(rows)):
-        row, count = rows[place], width
-        if row < 0 or row >= first[-1]:
-            return False
-        shard = _shard_of(first, row, shard)
-        local = row - first[shard]
+        row, count = rows[place], np.int64(width)
+        if row < low or row >= high:  # not in the shard of the row before
+            if row < 0 or row >= first[-1]:
+                return False
+            shard = np.searchsorted(first, row, side="right") - 1
+            low, high, most = first[shard], first[shard + 1], entries[shard]
+            labels_at, ids_at = places[shard, LABELS], places[shard, IDS]
+            offsets_at, values_at = places[shard, OFFSETS], places[shard, VALUES]
+        local = row - low
         begin = local * width
         if not width:
-            begins = array_at(places[shard, OFFSETS], local + 2, np.int64)
-            begin = begins[local]
-            count = begins[local + 1] - begin
-        if begin < 0 or count < 0 or begin + count > entries[shard]:
+            begins = array_at(offsets_at + OFFSET_BYTES * local, 2, np.int64)
+            begin = begins[0]
+            count = begins[1] - begin
+        if begin < 0 or count < 0 or begin + count > most:
             return False
-        ids[place] = places[shard, IDS] + ENTRY_BYTES * begin
+        ids[place] = ids_at + ENTRY_BYTES * begin
         if len(values):
-            values[place] = places[shard, VALUES] + ENTRY_BYTES * begin
+            values[place] = values_at + ENTRY_BYTES * begin
         counts[place] = count
-        soon = rows[min(place + LABELS_AHEAD, len(rows) - 1)] - first[shard]
-        bring_to_read(places[shard, LABELS] + soon)
-        labels[place] = array_at(places[shard, LABELS], local + 1, np.uint8)[local]
+        soon = rows[min(place + LABELS_AHEAD, len(rows) - 1)] - low
+        bring_to_read(labels_at + soon)
+        labels[place] = array_at(labels_at + local, 1, np.uint8)[0]
     return True
 
 

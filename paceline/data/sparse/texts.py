@@ -40,6 +40,7 @@ class Texts:
         self._features = np.uint64(features)
         self._pairs = pairs
         self._start = np.uint64(start("word"))
+        self(np.empty(0, np.uint8))  # its loop is here from now on
 
     def __call__(self, text: npt.NDArray[np.uint8]) -> Parsed:
         bodies, labels, test, faults = [], [], [], []
