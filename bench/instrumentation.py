@@ -97,32 +97,33 @@ class InTurns(Softmax):
 
     def tell(self) -> None:
         assert self.telling is not None
-        self.began[-1] = self.telling.seconds
+        # Rows are made of the steps that are told of, but telling goes by the clock.
+        part = 2 if self.hushes else 1  # of whose steps was told: half, or all
+        self.began[-1] = part * self.telling.rows + self.telling.seconds
         self.began.tofile(Path(self.folder) / role())
 
 
 class Telling:
-    """How long this worker's reporter tells, and makes rows, once this is made."""
+    """How long this worker's reporter tells, and makes `rows`, once this is made."""
 
     def __init__(self) -> None:
         from paceline.store.steps import StepWriter
         from paceline.worker.reporter import Reporter
 
-        self.seconds = 0.0
-        self._inside = False
-        for where, name in ((Reporter, "tell"), (StepWriter, "settle")):
-            setattr(where, name, self._timed(getattr(where, name)))
+        self.seconds = self.rows = 0.0
+        does, settle = Reporter.tell, StepWriter.settle
 
-    def _timed(self, does: Callable[..., None]) -> Callable[..., None]:
-        def timed(*how: Any) -> None:
-            if self._inside:  # telling makes rows
-                does(*how)
-                return
-            began, self._inside = _clock(), True
-            does(*how)
-            self.seconds, self._inside = self.seconds + _clock() - began, False
+        def settles(*how: Any) -> None:
+            began = _clock()
+            settle(*how)
+            self.rows += _clock() - began
 
-        return timed
+        def tells(*how: Any) -> None:
+            began, rows = _clock(), self.rows
+            does(*how)  # which makes rows
+            self.seconds += _clock() - began - (self.rows - rows)
+
+        Reporter.tell, StepWriter.settle = tells, settles  # type: ignore[method-assign]
 
 
 def hush(slates: Iterable[Any] = ()) -> Callable[[], None]:
@@ -134,7 +135,7 @@ def hush(slates: Iterable[Any] = ()) -> Callable[[], None]:
         """What a worker has to know of itself, and nothing else."""
         self.taken += 1
         self.samples += count
-        self._last = lot, rest[-1]
+        self._lot, self._outcome = lot, rest[-1]
 
     zero = itertools.repeat(0.0).__next__
     stopped = SimpleNamespace(monotonic=zero, perf_counter=zero)
@@ -187,10 +188,9 @@ def train(strategy: str, steps: int, hushes: bool = True) -> Found:
         told = [np.fromfile(Path(folder) / f"worker-{worker}") for worker in range(WORKERS)]
     began, telling = [one[:-1] for one in told], [float(one[-1]) for one in told]
     seconds = float(began[0][-1] - began[0][0])
-    part = 2 if hushes else 1  # of whose steps was told: half, or all
     return Found(
         [ratio for times in began for ratio in ratios(times)],
-        [part * one / seconds for one in telling],
+        [one / seconds for one in telling],
         seconds,
     )
 

@@ -82,16 +82,16 @@ class Outcome(NamedTuple):
     update: float = 0.0
     version: int = 0
     staleness: int = 0
+    # Of the seconds above, those in which the step was not yet here: rows that forward had to pull,
+    # and what was encoded and pushed while backward went on.
+    fetched: float = 0.0
+    early: float = 0.0
     dropped: bool = False  # the gradient came too late and was not used
     skipped: int = 0  # rounds that were closed without this worker since its last
     share: tuple[int, int] | None = None  # of a whole batch, from now on; None: as before
     stop: bool = False
     keep: bool = False  # all were asked for a checkpoint: this is the moment for it
     again: bool = False  # somebody left in the middle of the round: it has to be taken again
-    # Of the seconds above, those in which the step was not yet here: rows that forward had to pull,
-    # and what was encoded and pushed while backward went on.
-    fetched: float = 0.0
-    early: float = 0.0
 
 
 class Closed(NamedTuple):

@@ -14,6 +14,7 @@ import os
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,8 +28,10 @@ from paceline.types import FINE, PARTS, PHASES
 
 Steps: TypeAlias = npt.NDArray[np.void]
 
-# Makes rows of what was noted.
-Rows: TypeAlias = Callable[[Sequence[tuple[Any, ...]]], Iterable[tuple[float, ...]]]
+Pack: TypeAlias = Callable[..., bytes]  # a row of its columns' values
+# Makes rows of what was noted, by packing each. If that fails it is called again, so it counts
+# nothing before it is through.
+Rows: TypeAlias = Callable[[Sequence[tuple[Any, ...]], Pack], Iterable[bytes]]
 
 _KINDS = {"<f8": "d", "<f4": "f", "<u4": "I", "<u8": "Q"}
 
@@ -85,7 +88,7 @@ class StepWriter:
             self._file.close()
             raise
         self._noted: list[tuple[Any, ...]] = []
-        self._rows: Rows = iter
+        self._rows: Rows = _as_noted
         self._made = bytearray()  # rows that are not handed on yet
 
     def append(self, *values: float) -> None:
@@ -109,9 +112,11 @@ class StepWriter:
         else out of the cache; and notes of many steps drive out what the steps need.
         """
         if self._noted:
-            rows = self._rows(self._noted)
-            rows = rows if self._form is NOW else map(_coarse, rows)
-            self._made += _packed(self._form, list(rows))
+            pack = self._form.pack if self._form is NOW else _packed_coarse
+            try:
+                self._made += b"".join(self._rows(self._noted, pack))
+            except OverflowError:  # a diverged loss in double precision
+                self._made += b"".join(self._rows(self._noted, partial(_packed_any, self._form)))
             self._noted.clear()
 
     def flush(self) -> None:
@@ -187,12 +192,18 @@ def _coarse(values: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(row[name] for name in FIRST.row.names or ())
 
 
-def _packed(form: Form, rows: Sequence[tuple[float, ...]]) -> bytes:
-    try:
-        return b"".join([form.pack(*row) for row in rows])
-    except OverflowError:  # a diverged loss in double precision
-        with np.errstate(over="ignore"):  # infinity where a value is too large for its column
-            return np.array(rows, dtype=form.row).tobytes()
+def _packed_coarse(*values: float) -> bytes:
+    return FIRST.pack(*_coarse(values))
+
+
+def _packed_any(form: Form, *values: float) -> bytes:
+    """Infinity where a value is too large for its column."""
+    with np.errstate(over="ignore"):
+        return np.array([values if form is NOW else _coarse(values)], dtype=form.row).tobytes()
+
+
+def _as_noted(noted: Iterable[tuple[float, ...]], pack: Pack) -> list[bytes]:
+    return [pack(*values) for values in noted]
 
 
 def _begin(file: AppendFile) -> Form:

@@ -1,21 +1,23 @@
 """What a worker tells: a record a step to the run's folder, progress to the supervisor.
 
-A step is noted, and no more: whatever else there is to do waits until it is time to tell, the
-supervisor rings, or something has come to its end.
+A step is noted, and no more: it has just driven everything else out of the cache. Ten times a
+second, or after each step where they are longer, the worker looks up: makes rows of what it noted,
+hears what the supervisor rang for, and tells when it is time to. Workers do so all at once: in
+step, one that does holds up all.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline.data.sampler import Lot
 from paceline.exchange.base import Exchange, Outcome
 from paceline.measure.clock import Clock
 from paceline.measure.own import own
-from paceline.store.steps import StepWriter
+from paceline.store.steps import Pack, StepWriter
 from paceline.transport.control import Control, Message
 from paceline.transport.slate import BELL, WRITE, Slate
 from paceline.types import NOTHING, Progress, record
@@ -26,7 +28,7 @@ from paceline.worker.profiling import Profile
 from paceline.worker.scoring import Share
 
 EVERY = 0.5  # seconds between two reports
-SOME = 64  # steps of which rows are made at once: a power of two
+LOOK = 0.1  # seconds between two looks
 HEARD = ("stop", "leave", "lead", "harm", "keep", "regroup", "snapshot")  # in this order
 BEGINNING = Position()
 
@@ -65,7 +67,7 @@ class Reporter:
         self._on_keep = on_keep
         self._wish: Message | None = None  # for a checkpoint
         self._called = NOTHING  # the generation of the group that was last asked to part
-        self._next = 0.0
+        self._next = self._look = 0.0  # when to tell, and to look up
         self._words, self._rung = slate.words, slate.words[BELL]
         self._notice = notice
         self._on_lead = on_lead
@@ -73,7 +75,8 @@ class Reporter:
         self.stopping = False
         self.parting = False
         self._position = position
-        self._last: tuple[Lot, Outcome] | None = None  # step
+        self._lot: Lot | None = None  # of the last step,
+        self._outcome = Outcome()  # and what came of it, once there is a row
         self.taken = position.taken
         self.samples = position.samples
         self.dropped = 0
@@ -96,21 +99,23 @@ class Reporter:
         copying it, `began` to compute and `arrived` at the exchange."""
         now = time.monotonic()
         self.taken += 1
-        self._last = lot, outcome
-        if outcome.dropped:
-            self.dropped += 1
-            count = 0
-        self.samples += count
+        self._lot, epoch = lot, lot.epoch
         self._notes.append(
-            (now, self.taken, lot.epoch, count, loss, spent, forward, began, arrived, outcome)
+            (now, self.taken, epoch, count, loss, spent, forward, began, arrived, outcome)
         )
+        if now >= self._look or epoch + lot.last > self._told:
+            self._look_up(now, loss)
+
+    def _look_up(self, now: float, loss: float) -> None:
+        """After a step that ended then: do whatever there is to do besides taking steps."""
+        self._writer.settle()
+        lot, outcome = self._lot, self._outcome
+        assert lot is not None
         if now >= self._next:
             self.tell(loss)
-            self._next = (now // EVERY + 1) * EVERY  # all at once: in step, one holds up all
+            self._next = (now // EVERY + 1) * EVERY
         elif self._words[BELL] != self._rung:
             self._hear_all()
-        elif not self.taken & SOME - 1:
-            self._writer.settle()
         if (done := lot.epoch + lot.last) > self._told:
             self._told = done
             self._at_epoch_end(self.taken, done, lot.share)
@@ -118,6 +123,9 @@ class Reporter:
             self.keep()
         if self._busy:
             self._between()
+        # A checkpoint, or a fault that is to be done, is for a certain step.
+        always = self._busy or self._wish is not None
+        self._look = 0.0 if always else (now // LOOK + 1) * LOOK
 
     def _between(self) -> None:
         """What is to be done between two steps, where there is such."""
@@ -126,17 +134,27 @@ class Reporter:
             self._profile.between(self.taken)
         self._busy = bool(self.harm.own) or self._profile is not None
 
-    def _rows(self, noted: Iterable[tuple[Any, ...]]) -> Iterator[tuple[float, ...]]:
-        """Of steps that were noted, with their phases as they are recorded."""
-        t0 = self._t0
-        for now, taken, epoch, count, loss, spent, forward, began, arrived, outcome in noted:
-            fore, back = forward, arrived - began - forward
-            if outcome.fetched or outcome.early:  # which are not this worker's computing
-                fore = max(0.0, forward - outcome.fetched)
-                back = max(0.0, arrived - began - fore - outcome.fetched - outcome.early)
-            phases = (*spent, fore, back, *outcome[:5])
-            version, staleness = outcome[5:7]
-            yield now - t0, taken, epoch, count, loss, *phases, arrived - t0, version, staleness
+    def _rows(self, noted: Sequence[tuple[Any, ...]], pack: Pack) -> list[bytes]:
+        """Of steps that were noted, with their phases as they are recorded; counts them."""
+        t0, rows, samples, dropped = self._t0, [], 0, 0
+        for now, taken, epoch, given, loss, (data, copy), gone, began, arrived, outcome in noted:
+            encode, push, pull, wait, update, version, stale, fetched, early, late, *_ = outcome
+            count, fore, back = given, gone, arrived - began - gone
+            if fetched or early:  # which are not this worker's computing
+                fore = max(0.0, gone - fetched)
+                back = max(0.0, arrived - began - fore - fetched - early)
+            if late:
+                dropped, count = dropped + 1, 0
+            samples += count
+            row = pack(
+                now - t0, taken, epoch, count, loss, data, copy, fore, back,
+                encode, push, pull, wait, update, arrived - t0, version, stale,
+            )  # fmt: skip
+            rows.append(row)
+        self.samples += samples
+        self.dropped += dropped
+        self._outcome = outcome
+        return rows
 
     @property
     def asked(self) -> tuple[bool, bool, bool, bool]:
@@ -150,18 +168,16 @@ class Reporter:
     @property
     def round(self) -> int:
         """The next, where there are rounds."""
-        if self._last is None:
+        if self._lot is None:
             return self._position.round
-        lot, outcome = self._last
-        return lot.round + 1 + outcome.skipped
+        return self._lot.round + 1 + self._outcome.skipped
 
     @property
     def epoch(self) -> int:
         """How many are done, as far as this worker can tell."""
-        if self._last is None:
+        if self._lot is None:
             return self._position.epoch
-        lot, _ = self._last
-        return lot.epoch + lot.last
+        return self._lot.epoch + self._lot.last
 
     @property
     def leaving(self) -> bool:

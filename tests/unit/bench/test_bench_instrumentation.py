@@ -44,7 +44,7 @@ def test_steps_that_are_slow_by_chance_do_not_make_a_difference() -> None:
     assert found.low < 1.0 < found.high
 
 
-def test_telling_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_made_to_tell_are_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
 
     def settle(self: object) -> None:
@@ -60,4 +60,4 @@ def test_telling_is_timed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     telling = instrumentation.Telling()
     Reporter.tell(None)  # type: ignore[arg-type]
     StepWriter.settle(None)  # type: ignore[arg-type]
-    assert telling.seconds == 3.0
+    assert (telling.seconds, telling.rows) == (1.0, 2.0)
