@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from typing import Any
 
@@ -11,8 +12,9 @@ from paceline.data.sampler import Lease
 class LeaseBook:
     """Gives every sample of every epoch once.
 
-    A lease is half of an even share of what is left of the epoch, in whole batches: few requests
-    while there is much to do, and few batches at the end, so that workers finish together.
+    A lease is half of an even share of what is left of the epoch, in whole batches, or of as many
+    as are asked for, but no more than half of an even share of all that is left: few requests while
+    there is much to do, and few batches at the end, so that workers finish together.
     """
 
     def __init__(
@@ -39,8 +41,8 @@ class LeaseBook:
         self._workers = max(1, workers)
 
     def take(self, worker: int, least: int = 1) -> Lease | None:
-        """The next range for this worker, of at least so many batches if there are; None when
-        nothing is left."""
+        """The next range for this worker, of at least so many batches while there is much to do;
+        None when nothing is left."""
         kept = self._again[worker] or self._back
         lease = kept.pop(0) if kept else self._cut(least)
         if lease is not None:
@@ -122,18 +124,25 @@ class LeaseBook:
     def _cut(self, least: int) -> Lease | None:
         if self._next >= self._samples:
             self._epoch, self._next = self._epoch + 1, 0
-        if self._epochs is not None and self._epoch >= self._epochs:
+        here = -(-(self._samples - self._next) // self._batch)
+        left = self._left(here)
+        if left <= 0:
             return None
-        left = -(-(self._samples - self._next) // self._batch)
-        if self._batches is not None:
-            left = min(left, self._batches - self._given)
-            if left <= 0:
-                return None
-        count = min(left, max(least, left // (2 * self._workers)))
+        here, parts = min(here, left), 2 * self._workers
+        count = min(here, max(here // parts, min(least, left // parts), 1))
         self._given += count
         start = self._next
         self._next = min(start + count * self._batch, self._samples)
         return Lease(self._epoch, start, self._next)
+
+    def _left(self, here: int) -> int:
+        """Batches of all epochs that are to come, with those `here` in this one."""
+        if self._batches is not None:
+            return self._batches - self._given
+        if self._epochs is None:
+            return sys.maxsize
+        ahead = self._epochs - self._epoch - 1
+        return here + ahead * -(-self._samples // self._batch) if ahead >= 0 else 0
 
 
 def _leases(values: list[list[int]]) -> list[Lease]:

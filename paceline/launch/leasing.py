@@ -14,7 +14,7 @@ import time
 from paceline.launch.crew import Crew, Member
 from paceline.launch.leases import LeaseBook
 
-LASTS = 0.01  # seconds, at the least
+LASTS = 0.1  # seconds, while there is much to do
 
 
 class Leasing:

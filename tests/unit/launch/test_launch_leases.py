@@ -38,8 +38,9 @@ def test_every_sample_once_an_epoch_in_any_order(
         lease = book.take(worker, least)
         if lease is None:
             break
-        left = -(-(samples - lease.start) // batch)
-        assert batches_of([lease], batch) >= min(least, left)
+        whole, here = -(-samples // batch), -(-(samples - lease.start) // batch)
+        left = here + (epochs - lease.epoch - 1) * whole
+        assert batches_of([lease], batch) >= min(least, here, left // (2 * workers))
         assert 0 <= lease.start < lease.stop <= samples
         taken.append(lease)
     assert book.take(0) is None
@@ -133,6 +134,15 @@ def test_leases_shrink_so_that_workers_finish_together() -> None:
     assert lengths[0] == 250
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[-1] == 10
+
+
+def test_what_is_asked_for_is_given_until_the_end_of_the_last_epoch_is_near() -> None:
+    book = LeaseBook(1000, 10, 2, 3, None)
+    lengths: dict[int, list[int]] = {0: [], 1: [], 2: []}
+    while (lease := book.take(0, least=20)) is not None:
+        lengths[lease.epoch].append(lease.stop - lease.start)
+    assert lengths[0] == [250, 200, 200, 200, 150]
+    assert lengths[2][-5:] == [10] * 5
 
 
 def test_confirming_or_giving_back_nothing_is_nothing() -> None:

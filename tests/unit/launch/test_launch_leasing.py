@@ -24,7 +24,7 @@ class Desk:
         crew = Crew()
         crew.add(self.member)
         self.leasing = Leasing(crew)
-        self.leasing.book = LeaseBook(SAMPLES, BATCH, 50, 1, None)
+        self.leasing.book = LeaseBook(SAMPLES, BATCH, 50, 10, None)
         self.now = 0.0
         monkeypatch.setattr(leasing.time, "monotonic", lambda: self.now)
 
