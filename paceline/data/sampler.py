@@ -7,6 +7,7 @@ Either way every sample is taken once an epoch, uneven tails included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import pairwise
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 Rows = np.ndarray
 
 MIXED = 64  # chunks at a time
-RUN = 8  # samples that stay side by side
+RUN = 8  # samples that stay side by side, if chunks are of whole runs
 
 
 class Lot(NamedTuple):
@@ -70,11 +71,16 @@ class InChunks(Order):
 
     def __init__(self, samples: int, seed: int, chunk: int) -> None:
         super().__init__(samples, seed)
-        self._chunk = chunk
+        from paceline.kernels import order as loops  # numba is only there where it is needed
+
+        self._loops = loops
+        self._chunk, self._run = chunk, math.gcd(chunk, RUN)
         self._chunks: Rows = np.empty(0, np.int64)
         self._ends: Rows = np.empty(0, np.int64)  # of what is mixed at a time, by number
-        self._mixed = -1, self._rows  # the last of those, and its samples
-        self._places: Rows = np.empty(0, np.int64)  # in a run, of as many runs as are asked for
+        self._mixed = -1, self._rows  # the last of those, and where its runs begin
+        none = np.uint64(0), self._rows
+        loops.mix(self._chunks, chunk, self._run, samples, *none)  # they are here from now on
+        loops.spread(self._rows, self._run, 0, self._rows)
 
     def rows(self, epoch: int, start: int, stop: int) -> Rows:
         if epoch != self._epoch:
@@ -85,44 +91,27 @@ class InChunks(Order):
             self._ends = np.append(ends[MIXED - 1 : -1 : MIXED], ends[-1:])
             self._epoch = epoch
             self._mixed = -1, self._rows
-        found = []
-        while start < stop:
-            number = int(np.searchsorted(self._ends, start, side="right"))
+        rows, done = np.empty(stop - start, np.int64), 0
+        while done < len(rows):
+            number = int(np.searchsorted(self._ends, start + done, side="right"))
             first = int(self._ends[number - 1]) if number else 0
-            end = min(stop, int(self._ends[number]))
-            found.append(self._some(number, start - first, end - first))
-            start = end
-        return found[0] if len(found) == 1 else np.concatenate([self._rows, *found])
-
-    def _some(self, number: int, begin: int, end: int) -> Rows:
-        """Of samples that are mixed together those from `begin` to `end`."""
-        if self._mixed[0] != number:
-            self._mixed = number, self._mix(number)
-        mixed = self._mixed[1]
-        if mixed.ndim == 1:
-            return mixed[begin:end]
-        first = begin // RUN  # runs are only told apart where they are needed
-        some = np.repeat(mixed[first : -(-end // RUN), 0], RUN)
-        if len(self._places) < len(some):  # numpy is slow at adding to rows as short as these
-            self._places = np.tile(np.arange(RUN), -(-len(some) // RUN))
-        some += self._places[: len(some)]
-        return some[begin - first * RUN : end - first * RUN]
+            if self._mixed[0] != number:
+                self._mixed = number, self._mix(number)
+            begin, end = start + done - first, min(stop, int(self._ends[number])) - first
+            some = rows[done : done + end - begin]
+            self._loops.spread(self._mixed[1], self._run, begin, some)
+            done += len(some)
+        return rows
 
     def _mix(self, number: int) -> Rows:
-        """The first sample of each run, in a column; or all samples, where a run is shorter."""
-        chunks = self._chunks[number * MIXED : (number + 1) * MIXED, None]
-        runs = np.random.default_rng([self._seed, self._epoch, number])
-        whole = int(chunks.max()) * self._chunk + self._chunk <= self.samples
-        if whole and self._chunk % RUN == 0:
-            begins = (chunks * self._chunk + np.arange(0, self._chunk, RUN)).reshape(-1, 1)
-            mixed: Rows = begins[runs.permutation(len(begins))]
-            return mixed
-        rows = (chunks * self._chunk + np.arange(self._chunk)).reshape(-1)
-        rows = rows[rows < self.samples]
-        order = runs.permutation(-(-len(rows) // RUN))
-        places = (order[:, None] * RUN + np.arange(RUN)).reshape(-1)
-        shorter: Rows = rows[places[places < len(rows)]]
-        return shorter
+        """Where the runs begin of what is mixed together."""
+        chunks = self._chunks[number * MIXED : (number + 1) * MIXED]
+        size = int(np.minimum(self._chunk, self.samples - chunks * self._chunk).sum())
+        seeds = np.random.SeedSequence([self._seed, self._epoch, number])
+        begins = np.empty(-(-size // self._run), np.int64)
+        key = seeds.generate_state(1, np.uint64)[0]
+        self._loops.mix(chunks, self._chunk, self._run, self.samples, key, begins)
+        return begins
 
 
 def order(samples: Sized, seed: int) -> Order:

@@ -2,7 +2,7 @@
 
 A worker begins to keep popular rows for itself once their weights have settled: at first each
 worker would go the same way by itself, and all of them together too far. For the same reason it
-keeps them for a few thousand samples at most. Whether others know of a change that late matters
+keeps them for some thousand samples at most. Whether others know of a change that late matters
 little: what one sample changes in a row that thousands have changed before is next to nothing.
 """
 
@@ -18,7 +18,7 @@ from paceline.kernels.arrays import Floats
 from paceline.kernels.descending import DESCENDING, HELD
 
 PLACES = 2048  # with a table of eight bytes a row, small enough for the nearest cache
-KEPT = 2000  # samples, before others see what changed
+KEPT = 8000  # samples, before others see what changed
 OFTEN = 4  # a row has to be in use in those, to be worth the way there and back
 SETTLED = 16_000  # samples
 AGAIN = 500_000  # samples, after which others may be popular
