@@ -11,11 +11,15 @@ LEASE_SECONDS = 300.0
 
 
 def leases(control: Control, done: Callable[[], int]) -> Iterator[Lease]:
-    """Ranges from the supervisor, one asked for ahead, until it has no more.
+    """Ranges from the supervisor, one asked for ahead, until it has no more; the first at once.
 
     `done` says how many batches this worker has finished.
     """
     control.send("lease", done=done())
+    return _answers(control, done)
+
+
+def _answers(control: Control, done: Callable[[], int]) -> Iterator[Lease]:
     while True:
         answer = control.wait("lease", seconds=LEASE_SECONDS)
         if answer["epoch"] is None:

@@ -109,6 +109,7 @@ def _work(
     scorer.set_post(spec, roster["leads"])
     if life:
         control.send("started", round=exchange.round if spec.kind.samples == "slices" else None)
+    lots = _lots(spec, post, data.train, control, exchange)
 
     def give_snapshot(_: Message) -> None:
         write_snapshot(fds["snapshot"], replica)
@@ -134,14 +135,12 @@ def _work(
             profile=profile if spec.profile_steps else None,
             on_lead=scorer.lead,
         )
-        lots = _lots(spec, post, data.train, control, exchange)
         place = None if device.type == "cpu" else partial(to_device, device=device)
         with contextlib.closing(Batches(data.train, lots, slate, place)) as batches:
             recipe = Recipe.of(spec, facts)
             # A fast worker's share is larger; in parts it would be slower again.
             most = (spec.batch or task.batch) * (1 + spec.balance)
-            if not exchange.over:
-                train(task, replica, batches, exchange, recipe, most, reporter, slate)
+            train(task, replica, batches, exchange, recipe, most, reporter, slate)
         reporter.tell()
         among = None if reporter.parting else part(exchange, reporter, control, slate)
     if among is None:
@@ -189,6 +188,8 @@ def _facts(task: Task, replica: Replica, samples: int) -> Facts:
 def _lots(
     spec: RunSpec, post: Post, samples: Samples, control: Control, exchange: Exchange
 ) -> Iterator[Lot]:
+    if exchange.over:
+        return iter(())
     dealt, step = order(samples, spec.seed), spec.step_samples
     if spec.kind.samples == "leases":
         return leased(dealt, step, leases(control, lambda: exchange.taken))

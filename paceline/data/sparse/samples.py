@@ -93,6 +93,7 @@ class SparseSamples:
         self._valued = manifest.valued
         entry = ENTRY_BYTES * (1 + manifest.valued)
         self._large = sum(shard.entries for shard in shards) * entry > KEPT
+        self._widths = np.empty(0, np.int64)  # of each row, where all are equally wide
         self._held: dict[int, None] = {}  # chunks, in the order in which they came
         self._at_hand = False  # as a whole; not before somebody uses it
         if self._large:
@@ -116,13 +117,22 @@ class SparseSamples:
 
     def _located(self, rows: Rows) -> tuple[Located, Array]:
         """Where these are, and their labels."""
-        ids, counts = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        ids, counts = np.empty(len(rows), np.int64), self._counts(len(rows))
         values = np.empty(len(rows) if self._valued else 0, np.int64)
         labels = np.empty(len(rows), np.float32)
         shards = self._first, self._entries, self._places, self._width or 0
         if not _locate(*shards, rows, ids, values, counts, labels):
             raise self._damaged()
         return Located(ids, values, counts), labels
+
+    def _counts(self, rows: int) -> Array:
+        """Room for how many entries they have; or that, where it is known: then nobody writes it
+        anew."""
+        if not self._width:
+            return np.empty(rows, np.int64)
+        if len(self._widths) < rows:
+            self._widths = np.full(rows, self._width, np.int64)
+        return self._widths[:rows]
 
     def gathered(self, located: Located) -> SparseRows:
         """Those rows, with their entries in one place."""
@@ -166,7 +176,8 @@ class SparseSamples:
 
 @compiled
 def _locate(first, entries, places, width, rows, ids, values, counts, labels):  # type: ignore[no-untyped-def]
-    """Where these rows are, and their labels; whether they are where shards can have them."""
+    """Where these rows are, and their labels; whether they are where shards can have them. Counts
+    are found where rows do not all have one `width`."""
     low = high = most = labels_at = ids_at = offsets_at = values_at = np.int64(0)
     for place in range(len(rows)):
         row, count = rows[place], np.int64(width)
@@ -182,13 +193,12 @@ def _locate(first, entries, places, width, rows, ids, values, counts, labels):  
         if not width:
             begins = array_at(offsets_at + OFFSET_BYTES * local, 2, np.int64)
             begin = begins[0]
-            count = begins[1] - begin
+            counts[place] = count = begins[1] - begin
         if begin < 0 or count < 0 or begin + count > most:
             return False
         ids[place] = ids_at + ENTRY_BYTES * begin
         if len(values):
             values[place] = values_at + ENTRY_BYTES * begin
-        counts[place] = count
         soon = rows[min(place + LABELS_AHEAD, len(rows) - 1)] - low
         bring_to_read(labels_at + soon)
         labels[place] = array_at(labels_at + local, 1, np.uint8)[0]
