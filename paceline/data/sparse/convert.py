@@ -37,6 +37,7 @@ from paceline.errors import DataError
 SHARD = 16 << 20  # entries
 LOCK = ".lock"
 FAULTS = 5  # that are remembered
+AHEAD = 3  # pieces a core: no core waits for who collects them
 ENOUGH = 1000  # lines after which too many malformed ones end it
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -274,7 +275,7 @@ def _parsed(parse: Parse, found: Iterator[Piece]) -> Iterator[tuple[Piece, Parse
         try:
             for piece in found:
                 under_way.append((piece, threads.submit(_parse, parse, piece)))
-                if len(under_way) > cores:
+                if len(under_way) > AHEAD * cores:
                     first, rows = under_way.popleft()
                     yield first, rows.result()
             while under_way:
