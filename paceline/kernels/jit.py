@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 from numba.core.runtime.nrt import rtsys
 
 from paceline import env
@@ -36,11 +36,21 @@ _HOW: dict[str, Any] = {"error_model": "numpy"}
 
 
 _Cache: Any = FunctionCache
+_Places: Any = CompileResultCacheImpl
+
+
+class KeptThere(_Places):  # type: ignore[misc]
+    """In the cache folder, or nowhere: beside the source, where numba would look next, what is kept
+    belongs to one file's content alone."""
+
+    _locator_classes = (UserProvidedCacheLocator,)
 
 
 class Kept(_Cache):  # type: ignore[misc]
     """Where a loop is kept. What is machine code already needs of numba only what it runs on: all
     that compiles, which would take a fifth of a second to import, waits until something does."""
+
+    _impl_class = KeptThere
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         rtsys.initialize(target_context)

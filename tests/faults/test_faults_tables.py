@@ -156,7 +156,7 @@ LEARNING: dict[str, Any] = {
     "batch": 10,
     "optimizer": "adam",
     "lr": 0.01,
-    "epochs": 3,
+    "epochs": 12,  # a stop is heard while there is still something to do
     "evaluate": "end",
     "threads": 1,
 }

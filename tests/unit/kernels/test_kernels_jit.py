@@ -29,11 +29,12 @@ def test_a_kept_loop_needs_nothing_that_compiles(tmp_path):
 def test_where_nothing_can_be_kept_it_is_compiled_all_the_same(tmp_path):
     taken = tmp_path / "a file"
     taken.write_text("")
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT],
-        env=os.environ | {"PACELINE_CACHE": str(taken)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
+    for _ in range(2):  # nor is it kept anywhere else
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=os.environ | {"PACELINE_CACHE": str(taken)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
