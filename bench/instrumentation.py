@@ -42,6 +42,7 @@ import paceline
 from bench.balance import role
 from paceline.data.base import Batch
 from paceline.data.sampler import Lot
+from paceline.launch.beat import Beat
 from paceline.launch.sampling import Sampling
 from paceline.launch.watching import Watch
 from paceline.measure.spread import Spread, spread
@@ -166,10 +167,9 @@ def unwatched() -> Iterator[None]:
     """In the supervisor: neither samples nor looks."""
     with (
         mock.patch.object(Sampling, "turn"),
-        mock.patch.object(Sampling, "due", return_value=0.5),
         mock.patch.object(Sampling, "sample"),
         mock.patch.object(Watch, "turn"),
-        mock.patch.object(Watch, "due", return_value=0.5),
+        mock.patch.object(Beat, "due", return_value=0.5),
     ):
         yield
 

@@ -83,14 +83,16 @@ class AllReduce(Exchange):
         self.share = self._told()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began, seconds, waited = time.perf_counter(), gradient.spent(), 0.0
+        began, seconds, waited = time.monotonic(), gradient.spent(), 0.0
         while (times := self._reduce(gradient, seconds, meanwhile)) is None:
-            before, lost = self._version, time.perf_counter()
+            before, lost = self._version, time.monotonic()
             self._meet(None, left=False, broken=True)
-            waited += time.perf_counter() - lost
+            waited += time.monotonic() - lost
             done = self._version > before
             if done or self.summed:
                 return Outcome(
+                    began=began,
+                    ended=time.monotonic(),
                     push=lost - began,
                     wait=waited,
                     version=self._version,
@@ -99,21 +101,23 @@ class AllReduce(Exchange):
                     again=not done and not self._ends,
                 )
         gathered, elsewhere = times
-        reduced = time.perf_counter()
+        reduced = time.monotonic()
         self._version += 1
         self._apply(gradient.lr)
-        updated = time.perf_counter()
+        updated = time.monotonic()
         stopping, keeping, leaving = self._asked.tolist()
         size = self._group.size if self._group is not None else 1
         share = self._shared_out()
-        parted = 0.0
+        ended = updated
         if leaving and not stopping:
             self._leave()
-            parted = time.perf_counter() - updated
+            ended = time.monotonic()
         return Outcome(
+            began=began,
+            ended=ended,
             push=gathered - began - waited,
             pull=reduced - gathered - elsewhere,
-            wait=waited + parted,
+            wait=waited + ended - updated,
             update=updated - reduced,
             version=self._version,
             share=self._told() or share,
@@ -145,7 +149,7 @@ class AllReduce(Exchange):
                 self._paces.zero_()
                 mine = torch.tensor([float(gradient.weight), seconds])
                 self._paces[2 * self._post.index :][:2].copy_(mine)
-            gathered, elsewhere = time.perf_counter(), 0.0
+            gathered, elsewhere = time.monotonic(), 0.0
             if group.size > 1:
                 summing = group.begin(self._sum)
                 elsewhere = meanwhile()

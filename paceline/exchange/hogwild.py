@@ -60,7 +60,7 @@ class Hogwild(Exchange):
         return self._seen
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         words, mine = self._board.words, self._taken[self._post.index]
         version = sum(words[word] for word in self._taken.there())
         staleness = version - self._seen
@@ -69,8 +69,11 @@ class Hogwild(Exchange):
         self.taken += 1
         words[mine] = self.taken
         self._seen = sum(words[word] for word in self._taken.there())
+        ended = time.monotonic()
         return Outcome(
-            update=time.perf_counter() - began,
+            began=began,
+            ended=ended,
+            update=ended - began,
             version=self._seen,
             staleness=staleness,
             stop=gradient.stopping or gradient.parting,

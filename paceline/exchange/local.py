@@ -32,7 +32,7 @@ class Local(Exchange):
         return self._version
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         if not gradient.weight:  # none of a short last batch: no gradient, hence no update
             return self._outcome(began, gradient)
         self._version += 1
@@ -59,7 +59,12 @@ class Local(Exchange):
         self._version = int(kept["version"])
 
     def _outcome(self, began: float, gradient: Gradient) -> Outcome:
-        update = time.perf_counter() - began
+        ended = time.monotonic()
         return Outcome(
-            update=update, version=self._version, stop=gradient.stopping, keep=gradient.keeping
+            began=began,
+            ended=ended,
+            update=ended - began,
+            version=self._version,
+            stop=gradient.stopping,
+            keep=gradient.keeping,
         )

@@ -101,7 +101,9 @@ class LocalSgd(Exchange):
             # Whoever is asked to stop, or to keep, does so after an averaging, where all can.
             return stepped._replace(stop=False, keep=False)
         outer = self._average(gradient, meanwhile)
-        return outer._replace(update=stepped.update + outer.update, version=stepped.version)
+        return outer._replace(
+            began=stepped.began, update=stepped.update + outer.update, version=stepped.version
+        )
 
     def _average(self, asked: Gradient, meanwhile: Callable[[], float]) -> Outcome:
         drift = asked._replace(weight=self._weight, whole=self._whole, lr=self._outer_lr, began=0.0)

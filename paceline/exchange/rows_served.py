@@ -146,7 +146,7 @@ class RowsServed(Rows):
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
         """What servers answer. One that is gone may come back, with all that it had."""
         deadline = time.monotonic() + RETURNS_WITHIN
-        began = time.perf_counter()
+        began = time.monotonic()
         while True:
             try:
                 found = ask()
@@ -156,7 +156,7 @@ class RowsServed(Rows):
                     raise
                 time.sleep(AGAIN)
             else:
-                self.fetched += time.perf_counter() - began
+                self.fetched += time.monotonic() - began
                 return found
 
     def _say(self, server: int, frame: Frame, content: memoryview) -> None:

@@ -137,22 +137,22 @@ class RowsAtOnce(RowsShared):
         super().__init__(post, at_once_words(post.room))
 
     def push(self, push: Push, found: Pushed) -> None:
-        began = time.perf_counter()
+        began = time.monotonic()
         pushed, words = self._sort(found), self._board.words
         own = self._post.index * STRIPES
         waited = 0.0
         # Each begins at another stripe, so that two pushes at once rarely want the same one.
         for turn in range(STRIPES):
             stripe = (turn + self._post.index) % STRIPES
-            asked = time.perf_counter()
+            asked = time.monotonic()
             with self._board.owning(stripe):
-                waited += time.perf_counter() - asked
+                waited += time.monotonic() - asked
                 self._undo.mend(stripe)
                 if words[own + stripe] < push.number:  # else a former life has pushed it
                     parts = [one.of(stripe) for one in pushed]
                     self._change(stripe, own + stripe, push.number, parts, push.lr, push.version)
         self.waited += waited
-        self.updated += time.perf_counter() - began - waited
+        self.updated += time.monotonic() - began - waited
 
     def pushed(self) -> int:
         own = self._post.index * STRIPES
@@ -199,18 +199,18 @@ class RowsInRounds(RowsShared):
     def settle(self, closed: Closed | None) -> None:
         if closed is None:
             return
-        began = time.perf_counter()
+        began = time.monotonic()
         for stripe in range(STRIPES):
             if self._post.host(stripe) == self._post.index:
                 self._apply(stripe, closed)
-        applied = time.perf_counter()
+        applied = time.monotonic()
         for stripe in range(STRIPES):
             what = f"the server of stripe {stripe} in round {closed.round}"
             gone, peer = self._gone(stripe, closed), slate.worker(self._post.host(stripe))
             while not self._board.wait(stripe, closed.round, what, gone, peer):
                 self._apply(stripe, closed)
         self.updated += applied - began
-        self.waited += time.perf_counter() - applied
+        self.waited += time.monotonic() - applied
 
     def _words_of(self, stripe: int) -> list[int]:
         return [self._board.words[stripe]]

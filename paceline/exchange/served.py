@@ -116,7 +116,7 @@ class Served(Exchange):
             self._given = set()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         if self._given is not None:
             for parameter in range(len(self._replica.parameters)):
                 if parameter not in self._given:
@@ -133,11 +133,11 @@ class Served(Exchange):
             self._send_along()
             for number, block in enumerate(self._blocks):
                 self._send(number, self._grad[block.at])
-        pushed = time.perf_counter()
+        pushed = time.monotonic()
         meanwhile()
-        asked = time.perf_counter()
+        asked = time.monotonic()
         answers = self._servers.collect()
-        here = time.perf_counter()
+        here = time.monotonic()
         self._take(answers)
         self.taken = self._sequence
         behind, self.round = self.round, max(self._versions.values())
@@ -149,10 +149,13 @@ class Served(Exchange):
         stop = any(a & STOP for a in told) if self._in_rounds else gradient.stopping
         sending, pulling = self._servers.spent
         encoded, early, self._encoded, self._early = self._encoded, self._early, 0.0, 0.0
+        ended = time.monotonic()
         return Outcome(
+            began=began,
+            ended=ended,
             encode=encoded,
             push=early + pushed - began - encoded + sending,
-            pull=time.perf_counter() - here + pulling,
+            pull=ended - here + pulling,
             wait=max(0.0, here - asked - sending - pulling),
             version=self.round,
             staleness=max(answer.frame.staleness for answer in answers),
@@ -182,9 +185,9 @@ class Served(Exchange):
                 "used twice; make them with use_reentrant=False."
             )
         self._given.add(parameter)
-        began = time.perf_counter()
+        began = time.monotonic()
         self._give(parameter)
-        self._early += time.perf_counter() - began
+        self._early += time.monotonic() - began
 
     def _give(self, parameter: int) -> None:
         """Send the blocks that this parameter completes, from where backward left it if it can."""
@@ -231,9 +234,9 @@ class Served(Exchange):
 
     def _encode(self, number: int, values: Tensor) -> Tensor:
         assert self._feedback is not None
-        coded, began = self._coded[number], time.perf_counter()
+        coded, began = self._coded[number], time.monotonic()
         used = self._feedback.encode(values, self._blocks[number].at, coded)
-        self._encoded += time.perf_counter() - began
+        self._encoded += time.monotonic() - began
         return coded[:used]
 
     def _take(self, answers: list[Answer]) -> None:

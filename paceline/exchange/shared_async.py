@@ -108,35 +108,38 @@ class SharedAsync(Exchange):
         return max(self._seen)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         grads = [parameter.grad for parameter in self._replica.parameters]
         at = addresses(grads) if self._descent is not None else None
+        asked = began if at is None else time.monotonic()
         waited = updated = 0.0
         staleness = 0
         # Each begins at another shard, so that two pushes at once rarely want the same one.
         count = len(self._post.shards)
         for turn in range(count):
             shard = (turn + self._post.index) % count
-            asked = time.perf_counter()
             with self._board.owning(shard):
-                owned = time.perf_counter()
+                owned = time.monotonic()
                 staleness = max(staleness, self._push(shard, grads, at, gradient.lr))
-            waited += owned - asked
-            updated += time.perf_counter() - owned
+            waited, asked = waited + owned - asked, time.monotonic()
+            updated += asked - owned
+        pushed = here = asked
         self._replica.clear()
         self.taken += 1
         elsewhere = 0.0
-        pushed = here = time.perf_counter()
         if self._post.bound:
             elsewhere = self._stay_close(meanwhile)
-            here = time.perf_counter()
+            here = time.monotonic()
         if not self._replica.on_host:
             self._replica.flat.copy_(self._own)
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
+        ended = time.monotonic()
         return Outcome(
+            began=began,
+            ended=ended,
             push=pushed - began - waited - updated,
-            pull=time.perf_counter() - here,
+            pull=ended - here,
             wait=waited + here - pushed - elsewhere,
             update=updated,
             version=max(self._seen),

@@ -69,7 +69,7 @@ class SharedBackup(Exchange):
         self.share = self._share()
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         quorum, mine = self._quorum, self._post.index
         now, updated = self._round, 0.0
         if gradient.weight:
@@ -83,18 +83,21 @@ class SharedBackup(Exchange):
                     quorum.finish(mine)
                 updated = self._close_round()
         elsewhere = 0.0
-        asked = time.perf_counter()
+        asked = time.monotonic()
         if not late and quorum.open() == now:
             elsewhere = meanwhile()
             self._await_round(now, seen)
-        waited = time.perf_counter() - asked - elsewhere
+        waited = time.monotonic() - asked - elsewhere
         self._take()
         before, self.share = self.share, self._share()
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
+        ended = time.monotonic()
         return Outcome(
+            began=began,
+            ended=ended,
             push=asked - began - updated,
-            pull=time.perf_counter() - asked - waited - elsewhere,
+            pull=ended - asked - waited - elsewhere,
             wait=waited,
             update=updated,
             version=self._round,
@@ -124,12 +127,12 @@ class SharedBackup(Exchange):
         pushes = quorum.pushes(self._post.workers - self._post.backup)
         if pushes is None:
             return 0.0
-        began = time.perf_counter()
+        began = time.monotonic()
         self._table.current, self._table.version = now % 2, now
         rate = quorum.rate(pushes[0][0]) if pushes else 0.0
         self._table.apply(pushes, rate, (now + 1) % 2)
         quorum.close()
-        seconds = time.perf_counter() - began
+        seconds = time.monotonic() - began
         self._update += seconds
         return seconds
 

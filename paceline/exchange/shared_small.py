@@ -126,11 +126,11 @@ class SharedSmall(Exchange):
             leaving=gradient.parting,
         )
         elsewhere = 0.0
-        asked = time.monotonic()
+        asked = here = time.monotonic()
         if not muster.complete(now):
             elsewhere = meanwhile()
             muster.wait(now)
-        here = time.monotonic()
+            here = time.monotonic()
         turnout = muster.turnout(now)
         self._last = now, turnout
         table = self._tables[odd]
@@ -145,6 +145,8 @@ class SharedSmall(Exchange):
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
         return Outcome(
+            began=began,
+            ended=done,
             push=asked - began,
             wait=here - asked - elsewhere,
             update=done - here,

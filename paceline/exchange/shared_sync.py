@@ -147,7 +147,7 @@ class SharedSync(Exchange):
         return self._shards[index]
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        began = time.perf_counter()
+        began = time.monotonic()
         muster = self._muster
         self._round += 1
         now = self._round
@@ -168,11 +168,11 @@ class SharedSync(Exchange):
             leaving=gradient.parting,
         )
         # Whoever comes last applies at once; whoever comes early has time for something else.
-        pushed = time.perf_counter()
+        pushed = time.monotonic()
         elsewhere = 0.0 if muster.complete(now) else meanwhile()
-        asked = time.perf_counter()
+        asked = time.monotonic()
         muster.wait(now)
-        waited = time.perf_counter() - asked
+        waited = time.monotonic() - asked
         turnout = muster.turnout(now)
         self._last = now, turnout
         more, updated, other = self._serve(turnout, meanwhile, own=tuple(self._kept))
@@ -183,9 +183,12 @@ class SharedSync(Exchange):
             muster.give(now, self._dealing.costs())
         self.sent += self._replica.size * 4
         self.received += self._replica.size * 4
+        ended = time.monotonic()
         return Outcome(
+            began=began,
+            ended=ended,
             push=pushed - began,
-            pull=time.perf_counter() - pushed - waited - updated - elsewhere,
+            pull=ended - pushed - waited - updated - elsewhere,
             wait=waited,
             update=updated,
             version=now,
@@ -264,13 +267,13 @@ class SharedSync(Exchange):
 
     def _await(self, words: range, what: str, act: Callable[[int], None]) -> float:
         """Wait until every shard is that far, and act for those whose server is gone: seconds."""
-        began, now = time.perf_counter(), self._round
+        began, now = time.monotonic(), self._round
         for index, word in enumerate(words):
             missing, peer = partial(self._missing, index), worker(self._server(index))
             awaited = f"server-{index} {what} round {now}"
             while not self._board.wait(word, now, awaited, missing, peer):
                 act(index)
-        return time.perf_counter() - began
+        return time.monotonic() - began
 
     def _missing(self, shard: int) -> bool:
         """Whether the shard's server is not there in this round."""

@@ -65,19 +65,22 @@ class WithTables(Exchange):
         self._dense.expect(gradient)
 
     def step(self, gradient: Gradient, meanwhile: Callable[[], float]) -> Outcome:
-        rows, began = self._rows, time.perf_counter()
+        rows, began = self._rows, time.monotonic()
         fetched, rows.fetched = rows.fetched, 0.0
         before = rows.waited, rows.updated
         push = Push(self.taken + 1, self._version + 1, gradient.lr, gradient.weight)
         rows.push(push, self._replica.take_rows())
-        pushed = time.perf_counter()
+        pushed = time.monotonic()
         outcome = self._dense.step(gradient, meanwhile)
-        closed = time.perf_counter()
+        closed = time.monotonic()
         rows.settle(self._dense.closed)
         self._version = outcome.version
         waited, updated = rows.waited - before[0], rows.updated - before[1]
-        spent = pushed - began + time.perf_counter() - closed - waited - updated
+        ended = time.monotonic()
+        spent = pushed - began + ended - closed - waited - updated
         return outcome._replace(
+            began=began,
+            ended=ended,
             push=outcome.push + spent,
             pull=outcome.pull + fetched,
             wait=outcome.wait + waited,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from paceline.launch.beat import Beat
 from paceline.launch.crew import Crew, Member
 from paceline.measure.clock import Clock
 from paceline.measure.gpu import open_gpus
@@ -17,19 +18,12 @@ class Sampling:
     def __init__(self, crew: Crew, folder: RunFolder, clock: Clock) -> None:
         self._crew = crew
         self._folder = folder
-        self._clock = clock
         self._sampler = Sampler(clock, open_gpus())
-        self._next = clock.now()
-
-    def due(self) -> float:
-        """Seconds until the next."""
-        return max(0.0, self._next - self._clock.now())
+        self.beat = Beat(EVERY)
 
     def turn(self) -> None:
-        """Sample if it is time. Those that were missed are not made up for."""
-        now = self._clock.now()
-        if now >= self._next:
-            self._next = max(self._next + EVERY, now)
+        """Sample if it is time."""
+        if self.beat.here():
             self.sample()
 
     def sample(self) -> None:

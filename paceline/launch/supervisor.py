@@ -225,7 +225,7 @@ class Supervisor:
         """Hear everything that is said now; sample; pass on a request to stop."""
         self._listen()
         for key, _ in self._selector.select(
-            min(seconds, self._sampling.due(), self._harm.due(), self._watch.due())
+            min(seconds, self._sampling.beat.due(), self._harm.due(), self._watch.due())
         ):
             if key.data is not None:
                 self._hear(key.data)

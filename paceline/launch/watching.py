@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from paceline.launch import stall_words
+from paceline.launch.beat import Beat
 from paceline.launch.course import Course
 from paceline.launch.crew import Crew, Member
 from paceline.launch.leasing import Leasing
@@ -66,21 +67,19 @@ class Watch:
         self._clock = clock
         self._tell = tell
         self._stalls = Stalls(course.asked.stall_after)
-        self._often = min(LOOK, course.asked.stall_after / 4 or LOOK)
-        self._next = 0.0
+        self._beat = Beat(min(LOOK, course.asked.stall_after / 4 or LOOK))
         self._asked: dict[str, _Asked] = {}  # by the first role of a stall
         self._left = MOST
         self.awaited: Callable[[], list[str]] = list
 
     def due(self) -> float:
         """Seconds until the next look."""
-        return SOON if self._asked else max(0.0, self._next - self._clock.now())
+        return SOON if self._asked else self._beat.due()
 
     def turn(self) -> None:
         """Look, if it is time to; tell what is due, and what is over."""
         now = self._clock.now()
-        if now >= self._next:
-            self._next = now + self._often
+        if self._beat.here():
             self._look(now)
         elif not self._asked:
             return

@@ -31,6 +31,7 @@ class Batches:
         self._next: Made | None = None
         self._prepared = False
         self._spent = self._copied = 0.0
+        self.taken = 0.0  # when the last batch was
 
     def prepare(self) -> float:
         """Make the next batch unless it is made; the seconds that took."""
@@ -47,12 +48,16 @@ class Batches:
             self._copied += now - here
             here = now
         self._prepared = True
+        self.taken = here
         slated[AT] = before
         return here - began
 
     def take(self) -> Made | None:
         """The next batch, or None after the last."""
-        self.prepare()
+        if self._prepared:
+            self.taken = time.monotonic()
+        else:
+            self.prepare()
         made, self._next, self._prepared = self._next, None, False
         return made
 

@@ -45,7 +45,7 @@ def train(
     model.train()
     while (made := batches.take()) is not None:
         lot, batch = made
-        fetched = time.monotonic()
+        fetched = batches.taken
         slate.words[ROUND] = max(lot.round, reporter.taken) + 1
         slate.words[AT] = COMPUTE
         count = len(lot.rows)
@@ -53,17 +53,16 @@ def train(
         gradient = Gradient(count, lot.whole, rate, *reporter.asked, began=fetched)
         share = count / lot.whole if exchange.summed else 1.0
         expect = partial(exchange.expect, gradient)
-        value, forward = gradients(task, model, batch, count, most, share, expect)
+        value, forward = gradients(task, model, batch, count, most, share, expect, fetched)
         del made, batch  # the next is made where this one was: what is in the cache stays there
         reporter.harm.drag(fetched)
-        arrived = time.monotonic()
-        spent = batches.spent()
+        data, copy = batches.spent()
         slate.words[AT] = EXCHANGE
         outcome = exchange.step(gradient, batches.prepare)
         if outcome.again:
             batches.go_on(lot.round, outcome.share)
             continue
-        reporter.step(lot, count, value, spent, forward, fetched, arrived, outcome)
+        reporter.step(lot, count, value, data, copy, forward, fetched, outcome)
         if outcome.stop:
             break
         if outcome.skipped or outcome.share is not None:
@@ -78,12 +77,14 @@ def gradients(
     most: int,
     share: float,
     expect: Callable[[], None],
+    began: float,
 ) -> tuple[float, float]:
     """Leave `share` times the gradients of the mean loss over `count` samples: that loss, and the
     seconds of forward alone.
 
-    Goes in even parts of at most `most` samples; `expect` is told before the last of them. A worker
-    may have no sample of a short last batch: no gradients, and a loss that is not known.
+    Goes in even parts of at most `most` samples; `expect` is told before the last of them. It all
+    `began` when there was a batch. A worker may have no sample of a short last batch: no gradients,
+    and a loss that is not known.
     """
     value, forward = 0.0 if count else float("nan"), 0.0
     for begin, end in evenly(count, -(-count // most)):
@@ -92,8 +93,9 @@ def gradients(
         part = (end - begin) / count
         if end == count:
             expect()
-        began = time.monotonic()
         value += part * task.gradients(model, piece, part * share)
         if (over := task.forwarded) > began:  # else this task does not tell
             forward += over - began
+        if end < count:
+            began = time.monotonic()
     return value, forward

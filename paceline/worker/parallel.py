@@ -157,7 +157,6 @@ class OwnLoop:
         value = closure() if closure is not None else None
         waited = self.loader.take_waited() if self.loader else 0.0
         self.reporter.harm.drag(self._began + waited)
-        arrived = time.monotonic()
         lr = float(self._optimizer.param_groups[0]["lr"])
         self._slate.at(EXCHANGE)
         outcome: Outcome = self.exchange.step(
@@ -171,7 +170,7 @@ class OwnLoop:
         loss = float(value) if value is not None else float("nan")
         began = self._began + waited  # the batch may have come later; that changes no sum
         forward, self._forward = self._forward, 0.0
-        self.reporter.step(lot, count, loss, (waited, 0.0), forward, began, arrived, outcome)
+        self.reporter.step(lot, count, loss, waited, 0.0, forward, began, outcome)
         self._began = time.monotonic()
         self._slate.begin(self.reporter.taken + 1, OWN)
         if outcome.stop:

@@ -9,7 +9,6 @@ step, one that does holds up all.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -75,10 +74,10 @@ class Reporter:
         self.stopping = False
         self.parting = False
         self._position = position
-        self._lot: Lot | None = None  # of the last step,
-        self._outcome = Outcome()  # and what came of it, once there is a row
+        self._lot: Lot | None = None  # of the last step, and what came of it
+        self._outcome = Outcome()
         self.taken = position.taken
-        self.samples = position.samples
+        self.samples = position.samples  # of the steps that are recorded
         self.dropped = 0
         self._told = position.epoch  # epochs whose end was told
         self.harm = harm
@@ -89,20 +88,18 @@ class Reporter:
         lot: Lot,
         count: int,
         loss: float,
-        spent: tuple[float, float],
+        data: float,
+        copy: float,
         forward: float,
         began: float,
-        arrived: float,
         outcome: Outcome,
     ) -> None:
-        """Record one step that ends now, of `count` samples: it `spent` seconds on its batch and on
-        copying it, `began` to compute and `arrived` at the exchange."""
-        now = time.monotonic()
+        """Record one step, which ends with this `outcome`, of `count` samples: it `began` to
+        compute once it had made its batch and copied it."""
+        now = outcome.ended
         self.taken += 1
-        self._lot, epoch = lot, lot.epoch
-        self._notes.append(
-            (now, self.taken, epoch, count, loss, spent, forward, began, arrived, outcome)
-        )
+        self._lot, self._outcome, epoch = lot, outcome, lot.epoch
+        self._notes.append((epoch, count, loss, data, copy, forward, began, outcome))
         if now >= self._look or epoch + lot.last > self._told:
             self._look_up(now, loss)
 
@@ -137,23 +134,26 @@ class Reporter:
     def _rows(self, noted: Sequence[tuple[Any, ...]], pack: Pack) -> list[bytes]:
         """Of steps that were noted, with their phases as they are recorded; counts them."""
         t0, rows, samples, dropped = self._t0, [], 0, 0
-        for now, taken, epoch, given, loss, (data, copy), gone, began, arrived, outcome in noted:
-            encode, push, pull, wait, update, version, stale, fetched, early, late, *_ = outcome
-            count, fore, back = given, gone, arrived - began - gone
+        taken = self.taken - len(noted)
+        for epoch, given, loss, data, copy, gone, began, outcome in noted:
+            taken += 1
+            (
+                at, now, encode, push, pull, wait, update, version, stale, fetched, early, late, *_
+            ) = outcome  # fmt: skip
+            count, fore, back = given, gone, at - began - gone
             if fetched or early:  # which are not this worker's computing
                 fore = max(0.0, gone - fetched)
-                back = max(0.0, arrived - began - fore - fetched - early)
+                back = max(0.0, at - began - fore - fetched - early)
             if late:
                 dropped, count = dropped + 1, 0
             samples += count
             row = pack(
                 now - t0, taken, epoch, count, loss, data, copy, fore, back,
-                encode, push, pull, wait, update, arrived - t0, version, stale,
+                encode, push, pull, wait, update, at - t0, version, stale,
             )  # fmt: skip
             rows.append(row)
         self.samples += samples
         self.dropped += dropped
-        self._outcome = outcome
         return rows
 
     @property
