@@ -4,9 +4,10 @@
     data, copy                     →  straggler, memory, disk, input
     forward, backward              →  straggler, memory, threads or cores, compute
     encode, and the servers' decode→  codec
-    push, pull, exchange, wait     →  straggler, cores, server-cpu, server- or worker-network,
-                                      small-batch
-    update                         →  small-batch, or update where nothing is exchanged
+    push, pull, exchange, wait     →  straggler, threads or cores, server-cpu, server- or
+                                      worker-network, small-batch
+    update                         →  threads or cores, small-batch, or update where nothing is
+                                      exchanged
     evaluation; other              →  evaluation; disk, other
 
 Each takes what its own numbers explain, and no more than is left.
@@ -74,9 +75,12 @@ def split(e: Evidence) -> dict[str, float]:
     data, other = _less(found["disk"], data, other)
     found["input"], found["other"] = data, other
 
-    crowded = compute * starved(e)
-    found["threads" if too_many_threads(e) else "cores"] += crowded
-    found["compute"] = compute - crowded
+    crowded, short = "threads" if too_many_threads(e) else "cores", starved(e)
+    found[crowded] += short * compute
+    found["compute"] = compute - short * compute
+    if not e.wired:  # in memory: it is work of their own, and so is what others are waited for
+        found[crowded] += short * (motion + update)
+        motion, update = (1.0 - short) * motion, (1.0 - short) * update
 
     _exchange(e, motion, found)
     found["small-batch" if e.exchanges else "update"] += update

@@ -9,6 +9,7 @@ a role that is stopped cannot answer. Of roles that go on, nothing is asked but 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
@@ -68,18 +69,21 @@ class Watch:
         self._tell = tell
         self._stalls = Stalls(course.asked.stall_after)
         self._beat = Beat(min(LOOK, course.asked.stall_after / 4 or LOOK))
+        self._held = math.inf  # when one that is stopped will have been so for long enough
         self._asked: dict[str, _Asked] = {}  # by the first role of a stall
         self._left = MOST
         self.awaited: Callable[[], list[str]] = list
 
     def due(self) -> float:
         """Seconds until the next look."""
-        return SOON if self._asked else self._beat.due()
+        if self._asked:
+            return SOON
+        return max(0.0, min(self._beat.due(), self._held - self._clock.now()))
 
     def turn(self) -> None:
         """Look, if it is time to; tell what is due, and what is over."""
         now = self._clock.now()
-        if self._beat.here():
+        if self._beat.here() or now >= self._held:
             self._look(now)
         elif not self._asked:
             return
@@ -95,6 +99,8 @@ class Watch:
         members = self._crew.left()
         signs = [self._sign(member, now) for member in members]
         signs.append(self._nurserys(members))
+        left = (self._course.asked.stall_after - sign.held_for for sign in signs if sign.held_for)
+        self._held = now + min((seconds for seconds in left if seconds > 0), default=math.inf)
         for over in self._stalls.look(now, signs):
             self._tell(over.roles[0], "moving", stall_words.over(over))
         for member, sign in zip(members, signs, strict=False):

@@ -90,6 +90,18 @@ def test_roles_that_take_turns() -> None:
     assert found["findings"][0]["advice"][0]["changes"] == {"workers": 2}
 
 
+def test_who_is_waited_for_may_have_no_core_either() -> None:
+    crew = tuple(
+        replace(a_worker(n), use=a_use(f"worker-{n}", cpu=0.4, delay=0.6)) for n in range(6)
+    )
+    few = {"workers": crew, "cores": 2, "wait": 0.3, "update": 0.15}
+    found = verdict(evidence(SYNC.with_(workers=6, transport="shm"), **few))
+    assert found["bottleneck"] == "cores"
+    assert found["findings"][0]["share"] == pytest.approx(0.6, abs=0.01)
+    wired = verdict(evidence(SYNC.with_(workers=6, transport="tcp"), **few))
+    assert wired["findings"][0]["share"] < 0.4, "there they may wait for bytes"
+
+
 def test_memory_that_is_short() -> None:
     host = a_host(pressure={"memory": rate(0.6)}, swapped_in=rate(5e7), swapped_out=rate(5e7))
     found = verdict(evidence(SHARED, data=0.1, hosts={"box": host}))
