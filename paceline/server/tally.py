@@ -57,4 +57,5 @@ class Tally:
         return together((*self.peers.values(), *self.strangers)).received
 
     def traffic(self) -> tuple[Traffic, ...]:
-        return tuple(counts.with_peer(peer) for peer, counts in self.peers.items() if peer)
+        peers = tuple(self.peers.items())  # others may get to know somebody meanwhile
+        return tuple(counts.with_peer(peer) for peer, counts in peers if peer)
