@@ -121,7 +121,7 @@ _ANYWHERE = (
         },
     ),
     Situation(
-        name="scoring, and one worker 1.5x slower",
+        name="scoring, and one worker 2.5x slower",
         task="Scored",
         cause="evaluation",
         roles=BOTH,
@@ -129,7 +129,7 @@ _ANYWHERE = (
         fields={
             **PAIR,
             **{"batch": 200, "evaluate": "epoch", "epochs": 30},
-            "inject": ["slow:worker-1x1.5"],
+            "inject": ["slow:worker-1x2.5"],
         },
     ),
 )
