@@ -13,8 +13,8 @@ from pathlib import Path
 
 from paceline.diagnose.doctor.facts import Disk
 from paceline.doctor.asked import Asked
-from paceline.doctor.text import text
 from paceline.measure.spread import Spread, spread
+from paceline.measure.text import text
 
 BLOCK = 4 << 20
 MOST = 256 << 20  # bytes written before they are read back

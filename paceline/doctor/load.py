@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from paceline.doctor.text import text
+from paceline.measure.text import text
 
 # Of the first line of /proc/stat; guests are in user already.
 IDLE, IOWAIT, STEAL, COLUMNS = 3, 4, 7, 8

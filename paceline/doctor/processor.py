@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from paceline.diagnose.doctor.facts import Cache, Cores
-from paceline.doctor.cgroup import granted
-from paceline.doctor.text import integer, listed, text
+from paceline.measure.cgroup import granted
 from paceline.measure.cores import my_cores
+from paceline.measure.text import integer, listed, text
 
 CPU = "sys/devices/system/cpu"
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from paceline import __version__
 from paceline.diagnose.doctor.facts import Host, Limits, Memory, Pages, Versions
-from paceline.doctor.cgroup import granted
-from paceline.doctor.text import chosen, table, text
+from paceline.measure.cgroup import granted
+from paceline.measure.text import chosen, table, text
 
 THP = "sys/kernel/mm/transparent_hugepage"
 CLOCK = "sys/devices/system/clocksource/clocksource0/current_clocksource"

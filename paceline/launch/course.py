@@ -16,7 +16,8 @@ class Course:
     asked: RunSpec
     spec: RunSpec
     work: Work
-    facts: Facts | None = None  # known once training begins: before, no role can be taken back
+    facts: Facts | None = None  # known once the workers are ready
+    begun: bool = False  # whether workers know of each other
     told_to_stop: bool = False
     places: dict[str, int] = field(
         default_factory=dict

@@ -16,14 +16,16 @@ class Place:
     nice: int = 0
 
 
-def place_worker(index: int, workers: int, threads: int | None, cores: list[int]) -> Place:
-    """A worker gets an equal share of the cores as threads.
+def place_worker(
+    index: int, workers: int, threads: int | None, cores: list[int], granted: int
+) -> Place:
+    """A worker gets as threads an equal share of the cores that are granted, if not all are.
 
     It is bound to cores of its own only where the workers fill the machine exactly: with fewer,
     a second run beside this one would be bound to the same; with more, two would share a core
     for the whole run while the scheduler could take turns.
     """
-    count = threads or max(1, len(cores) // workers)
+    count = threads or max(1, granted // workers)
     if count * workers == len(cores) and workers > 1 and index < workers:
         return Place(count, tuple(cores[index * count : (index + 1) * count]))
     return Place(count, None)

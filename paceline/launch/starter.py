@@ -58,13 +58,20 @@ class Starter:
     """Forks the roles of one run and tells workers where to meet."""
 
     def __init__(
-        self, nursery: Nursery, folder: RunFolder, crew: Crew, clock: Clock, cores: list[int]
+        self,
+        nursery: Nursery,
+        folder: RunFolder,
+        crew: Crew,
+        clock: Clock,
+        cores: list[int],
+        granted: int,
     ) -> None:
+        """`granted` is how many of the `cores` the run may use in full."""
         self._nursery = nursery
         self._folder = folder
         self._crew = crew
         self._clock = clock
-        self._cores = cores
+        self._cores, self._granted = cores, granted
         self._secret = auth.new_secret()
         self._identity: Identity | None = None
         self._segments = Segments()
@@ -94,7 +101,7 @@ class Starter:
         self._loops = spec.task in FEATURED
         self._hands, self._crew.leader = crew, f"worker-{crew[0]}"
         self._places = max(spec.workers, crew[-1] + 1)
-        self.room = room_for(self._places, len(self._cores))
+        self.room = room_for(self._places, self._granted)
         for index in crew:
             self.worker(spec, work, index)
         if spec.evaluator:
@@ -107,7 +114,8 @@ class Starter:
 
     def worker(self, spec: RunSpec, work: Work, index: int, life: int = 0, born: int = 0) -> None:
         """One worker; `spec` is the one that was asked for, `born` its first life since it came."""
-        place = place_worker(index, spec.workers, spec.threads, self._cores)
+        sizes = spec.workers, spec.threads
+        place = place_worker(index, *sizes, self._cores, self._granted)
         fds = {name: self._segments.fd(name) for name in self._lent}
         if index == 0 and work.echo is not None:
             fds["stdout"] = work.echo
@@ -296,7 +304,7 @@ class Starter:
         self, spec: RunSpec, facts: Facts, member: Member, checkpoint: dict[str, Any] | None
     ) -> None:
         """Tell a worker the spec as resolved, where the others are, and what to go on from."""
-        alone = max(spec.workers, len(self._crew.workers())) <= len(self._cores)
+        alone = max(spec.workers, len(self._crew.workers())) <= self._granted
         member.control.send(
             "roster",
             spec=spec.model_dump(),

@@ -36,7 +36,7 @@ from paceline.launch.stopping import Stopping
 from paceline.launch.succession import Succession
 from paceline.launch.watching import Watch
 from paceline.measure.clock import Clock
-from paceline.measure.cores import my_cores
+from paceline.measure.cores import granted_cores, my_cores
 from paceline.measure.process import Processes
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
@@ -69,9 +69,9 @@ class Supervisor:
         self._stopping = stopping
         self._going_on = going_on
         self._clock = Clock(time.monotonic() - (going_on.seconds if going_on else 0.0))
-        self._cores = my_cores()
+        self._granted = granted_cores()
         self._crew = crew = Crew()
-        self._starter = Starter(nursery, folder, crew, self._clock, self._cores)
+        self._starter = Starter(nursery, folder, crew, self._clock, my_cores(), self._granted)
         self._succession = Succession(crew, self._starter, self._tell)
         self._leasing = Leasing(crew)
         self._keeping = Keeping(
@@ -155,6 +155,7 @@ class Supervisor:
         if not self._until(crew.workers, "ready"):
             return
         spec, facts = self._resolve()
+        course.facts = facts
         self._starter.servers(spec, facts, self._keeping.first, self._keeping.cut())
         if not self._until(crew.servers, "ready"):
             return
@@ -165,7 +166,7 @@ class Supervisor:
         for worker in crew.workers():
             self._harm.brief(worker)
             self._starter.roster(spec, facts, worker, self._keeping.source(spec, worker))
-        course.facts = facts
+        course.begun = True
         self._keeping.start(spec, self._leasing.book, course.own_loop, self._starter.served_cut)
         self._regrouping.start(spec, course.own_loop)
         self._resizing.start()
@@ -194,7 +195,7 @@ class Supervisor:
     def _resolve(self) -> tuple[RunSpec, Facts]:
         course = self._course
         facts = [m.facts for m in self._crew.workers() if m.facts is not None]
-        course.spec = spec = resolve(course.asked, facts, len(self._cores), course.own_loop)
+        course.spec = spec = resolve(course.asked, facts, self._granted, course.own_loop)
         recipe = None if course.own_loop else record(Recipe.of(spec, facts[0]))
         self._folder.write_resolved(spec, facts[0], self._clock.t0, recipe)
         if spec.kind.samples == "leases" and not course.own_loop:

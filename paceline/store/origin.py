@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import __version__
-from paceline.measure.cores import my_cores
+from paceline.measure.cores import granted_cores, my_cores
 from paceline.measure.process import total_memory
 
 GIT_SECONDS = 2.0
@@ -28,7 +28,7 @@ def origin() -> dict[str, Any]:
         },
         "host": {
             "name": platform.node(),
-            "cores": len(my_cores()),
+            "cores": granted_cores(),
             "usable": sorted(my_cores()),
             "cpu": _cpu_model(),
             "memory_bytes": total_memory(),

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from paceline.doctor import processor, system
-from paceline.doctor.cgroup import granted
 from paceline.doctor.disk import existing, filesystem
 from paceline.doctor.gpus import signs
 from paceline.doctor.load import Ticks, steal, ticks
-from paceline.doctor.text import listed
+from paceline.measure.cgroup import granted
+from paceline.measure.text import listed
 
 
 def written(root: Path, files: dict[str, str]) -> Path:

@@ -17,7 +17,7 @@ from paceline.launch.placement import place_evaluator, place_server, place_worke
 def test_bound_workers_have_cores_of_their_own(
     workers: int, threads: int | None, cores: list[int]
 ) -> None:
-    places = [place_worker(index, workers, threads, cores) for index in range(workers)]
+    places = [place_worker(n, workers, threads, cores, len(cores)) for n in range(workers)]
     assert len({place.threads for place in places}) == 1
     assert places[0].threads == threads if threads else places[0].threads >= 1
     bound = [place.cores for place in places if place.cores is not None]
@@ -34,8 +34,14 @@ def test_bound_workers_have_cores_of_their_own(
 def test_workers_are_bound_where_they_fill_the_machine(
     workers: int, cores: int, bound: bool
 ) -> None:
-    place = place_worker(0, workers, None, list(range(cores)))
+    place = place_worker(0, workers, None, list(range(cores)), cores)
     assert (place.cores is not None) == bound
+
+
+def test_threads_are_as_many_as_are_granted() -> None:
+    """A container of two cores' time on a host with 64."""
+    place = place_worker(0, 2, None, list(range(64)), 2)
+    assert (place.threads, place.cores) == (1, None)
 
 
 def test_servers_and_evaluators_float() -> None:

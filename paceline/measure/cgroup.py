@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from paceline.doctor.text import integer, table, text
+from paceline.measure.text import integer, table, text
 
 NO_LIMIT = 1 << 60  # version 1 says so with a number near the largest
 
