@@ -33,6 +33,7 @@ from paceline.server.striping import ID, STRIPES, undo_words
 from paceline.server.undo import Places, Undo
 from paceline.transport import slate
 from paceline.transport.board import Board
+from paceline.types import Traffic
 
 
 class Sorted(NamedTuple):
@@ -84,7 +85,15 @@ class RowsShared(Rows):
             ids, out = into[number] if into else (np.empty_like(rows), np.empty_like(values))
             sparse.striped(rows, values, STRIPES, ends, ids, out)
             pushed.append(Sorted(ends, ids, out))
+            self.sent += rows.nbytes + values.nbytes
+            self.received += values.nbytes  # so many weights were read
         return pushed
+
+    def traffic(self) -> tuple[Traffic, ...]:
+        """Popular rows are spread over all servers, and so is what is given and taken."""
+        servers = [f"server-{number}" for number in range(len(self._post.shards))]
+        each = self.sent // len(servers), self.received // len(servers)
+        return tuple(Traffic(server, *each) for server in servers)
 
     def keep(self, among: Among, copied: Copied) -> dict[str, Tensor]:
         """Of its part of the stripes, each as it stands between two changes."""

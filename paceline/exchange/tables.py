@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -36,6 +37,7 @@ class Table:
     together: bool = False
     zero: bool = False  # at first; memory that nobody has touched is that already
     view: RowView | None = None  # where it lives, once it is bound
+    fetched: list[Ids] | None = None  # rows in use in this step, where others are out of date here
 
     @property
     def rows(self) -> int:
@@ -68,14 +70,21 @@ class Table:
     def before_use(self, fetch: Callable[[Ids], None]) -> None:
         """Have `fetch` called with the rows that a layer is about to use, each once."""
 
-        def look(module: nn.Module, arguments: tuple[Tensor, ...]) -> None:
-            fetch(torch.unique(arguments[0]).long().numpy())
+        def look(
+            module: nn.Module, arguments: tuple[Tensor, ...], named: dict[str, Tensor]
+        ) -> None:
+            rows = torch.unique(arguments[0] if arguments else named["input"]).long().numpy()
+            fetch(rows)
+            if torch.is_grad_enabled():  # else nothing comes of it that they would be held against
+                fetched.append(rows)
 
+        fetched: list[Ids] = []
+        self.fetched = fetched
         for module in self.modules:
             if self.together:
                 module.fetch = fetch  # type: ignore[assignment]
             else:
-                module.register_forward_pre_hook(look)
+                module.register_forward_pre_hook(look, with_kwargs=True)
 
     def work_in_place(self, how: Callable[..., Any] | None) -> None:
         """Whether a layer that can is to find gradients and use them at once, and how."""
@@ -102,7 +111,22 @@ class Table:
                 "sparse=False, or do not use its weight outside the layer."
             )
         grad = grad.coalesce()
-        return RowGradient(grad.indices()[0].numpy(), grad.values().numpy())
+        found = RowGradient(grad.indices()[0].numpy(), grad.values().numpy())
+        self._check(found.rows)
+        return found
+
+    def _check(self, rows: Ids) -> None:
+        """Rows that were not fetched first were out of date when they were used."""
+        if self.together or self.fetched is None:
+            return
+        first, *more = self.fetched or [np.empty(0, np.int64)]
+        self.fetched.clear()
+        same = not more and np.array_equal(rows, first)  # as most often
+        if not same and not np.isin(rows, np.concatenate([first, *more])).all():
+            raise TaskError(
+                f"'{self.name}' is a sparse table, and was used without its layer, whose rows are "
+                "fetched when it is called: call the layer, or make it with sparse=False."
+            )
 
 
 def tables_of(model: nn.Module) -> list[Table]:
@@ -115,6 +139,11 @@ def tables_of(model: nn.Module) -> list[Table]:
             continue
         if not isinstance(weight, nn.Parameter) or not weight.requires_grad:
             continue
+        if getattr(module, "max_norm", None) is not None:
+            raise TaskError(
+                f"'{name}' is a sparse table with max_norm, which changes rows as they are looked "
+                "up, and only an update may: leave max_norm out, or make it with sparse=False."
+            )
         if id(weight) in found:
             found[id(weight)].modules.append(module)
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -11,7 +12,7 @@ from torch import Tensor
 from paceline.exchange.base import Among, Copied, Exchange, Gradient, Hosted, Outcome, Post
 from paceline.exchange.replica import Replica
 from paceline.exchange.rows import Push, Rows
-from paceline.exchange.traffic import added
+from paceline.exchange.traffic import FLOAT_BYTES, added
 from paceline.types import Traffic
 
 ROWS = "rows."
@@ -122,4 +123,7 @@ class WithTables(Exchange):
         return self._dense.coding()
 
     def hosted(self) -> list[Hosted]:
-        return self._dense.hosted()
+        """Rows are spread evenly over all servers."""
+        weights = sum(table.size.held(0) for table in self._replica.tables) * FLOAT_BYTES
+        each = weights // max(1, len(self._post.shards))
+        return [replace(one, holds=one.holds + each) for one in self._dense.hosted()]

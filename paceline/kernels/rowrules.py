@@ -6,6 +6,7 @@ Each is torch's own for sparse gradients, or the paper's. Of a weight w with gra
     adagrad    s ← s + h²; w ← w − η h / (√s + b), with h = g + aw
     ftrl       s ← s + g − (√(r + g²) − √r) w / η; r ← r + g²
                w ← 0 where |s| ≤ b, else (sgn(s) b − s) / ((c + √r) / η + a)
+               where r = 0, s is first what w follows from: − (c / η + a) w − sgn(w) b
     adam       s ← s + a (g − s); r ← r + b (g² − r); w ← w − η s / (√r + c)
 
 A gradient of a batch is applied by `update`; loops that go sample by sample are in `descending.py`.
@@ -39,6 +40,8 @@ def changed(rule, w, s, r, g, lr, a, b, c):  # type: ignore[no-untyped-def]
     if rule == FTRL:
         if not lr > TINY:  # a rate of nothing changes nothing
             return w, s, r
+        if r == 0 and w != 0:
+            s = np.float32(-w * (c / lr + a) - math.copysign(b, w))
         more = r + g * g
         root = math.sqrt(more)
         s += g - (root - math.sqrt(r)) / lr * w

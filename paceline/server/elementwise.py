@@ -171,6 +171,9 @@ class AdamW(Adam):
 
 
 class Ftrl(Rule):
+    """Weights follow from the state. Before the first gradient it is the other way round: the state
+    is that from which a weight follows as it is, so one that does not begin at zero stays there."""
+
     states = 2
 
     def step(self, new: Tensor, old: Tensor, grad: Tensor, at: slice, lr: float, t: int) -> None:
@@ -178,6 +181,8 @@ class Ftrl(Rule):
         if not lr > TINY:  # a rate of nothing changes nothing
             new.copy_(old)
             return
+        begun = old.mul(h.beta / lr + h.weight_decay).add_(old.sign(), alpha=h.l1).neg_()
+        torch.where(n == 0, begun, z, out=z)
         more = torch.addcmul(n, grad, grad)
         root = more.sqrt()
         z.add_(grad).addcmul_(root - n.sqrt(), old, value=-1 / lr)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 import paceline
@@ -205,6 +206,44 @@ class Twice(nn.Module):
 
     def forward(self, words: Tensor) -> Tensor:
         return self.top(torch.cat((self.bag(words[:, :2]), self.again(words[:, 2:])), 1))
+
+
+class Named(Mixed):
+    """Its table is called with a named argument, or gone around."""
+
+    def __init__(self, around: bool) -> None:
+        self.around = around
+
+    def model(self) -> nn.Module:
+        torch.manual_seed(5)
+        return Calling(self.around)
+
+
+class Calling(nn.Module):
+    def __init__(self, around: bool) -> None:
+        super().__init__()
+        self.around = around
+        self.bag = nn.EmbeddingBag(WORDS, WIDTH, mode="mean", sparse=True)
+        self.top = nn.Linear(WIDTH, 2)
+
+    def forward(self, words: Tensor) -> Tensor:
+        if self.around:
+            found = F.embedding_bag(words, self.bag.weight, mode="mean", sparse=True)
+        else:
+            found = self.bag(input=words)
+        return self.top(found)
+
+
+def test_a_table_that_is_called_by_name_or_gone_around(runs: Path) -> None:
+    """Over TCP rows are fetched when the layer is called; whoever goes around it is told so."""
+    how = {"strategy": "ps-sync", "transport": "tcp", "workers": 2, "batch": BATCH, "steps": 6}
+    fields = {"optimizer": "sgd", "lr": 0.5, "scale_lr": "none", "decay": "none"}
+    named = paceline.fit(Named(around=False), out=runs, **how, **fields)
+    alone = {"batch": 2 * BATCH, "steps": 6}
+    one = paceline.fit(Named(around=True), out=runs, **alone, **fields)
+    assert_same(named.parameters(), one.parameters(), 1e-5)
+    with pytest.raises(paceline.PacelineError, match="without its layer"):
+        paceline.fit(Named(around=True), out=runs, max_restarts=0, **how, **fields)
 
 
 @pytest.mark.matrix(1)

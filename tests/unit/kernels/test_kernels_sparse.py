@@ -169,6 +169,31 @@ def test_ftrl_is_the_papers_of_rows_and_of_ranges() -> None:
     assert (weights == 0).any()
 
 
+@pytest.mark.parametrize("hyper", [Hyper(), Hyper(l1=0.3, weight_decay=0.5, beta=0.7)])
+def test_ftrl_goes_on_from_where_weights_begin(hyper: Hyper) -> None:
+    """From nothing but a state of zeros it would take a weight that is not zero for one that is.
+
+    After the first gradient it is w − g / ((β + |g|) / η + λ₂), less what the penalty takes.
+    """
+    rng, lr = np.random.default_rng(6), 0.2
+    begin = np.array([-1.1, 2.0, 0.3, 0.0], np.float32)
+    first = (0.01 * rng.normal(size=4)).astype(np.float32)
+    weights, state = begin[:, None].copy(), np.zeros((4, 2, 1), np.float32)
+    dense = torch.from_numpy(begin.copy())
+    rule, own = RowRule("ftrl", hyper), make_rule("ftrl", 4, hyper)
+    nothing = np.zeros(4, np.float32)
+    rows = np.arange(4, dtype=np.int64)
+    for step, g in enumerate((nothing, nothing, first), start=1):
+        rule(weights, state, rows, g[:, None], lr, step)
+        own.step(dense, dense, torch.from_numpy(g), slice(0, 4), lr, step)
+        if g is nothing:
+            assert weights[:, 0] == pytest.approx(begin, rel=1e-5)
+    strength = (hyper.beta + np.abs(first)) / lr + hyper.weight_decay
+    due = np.where(begin == 0, 0.0 if hyper.l1 else -first / strength, begin - first / strength)
+    assert weights[:, 0] == pytest.approx(due, rel=1e-4, abs=1e-6)
+    assert dense.numpy() == pytest.approx(due, rel=1e-4, abs=1e-6)
+
+
 def test_what_was_noted_comes_back() -> None:
     rng = np.random.default_rng(7)
     weights, state = rng.normal(size=(9, 2)), rng.normal(size=(9, 2, 2))
