@@ -18,7 +18,7 @@ from paceline import env
 from paceline.data.catalog import with_features
 from paceline.data.open import preflight
 from paceline.diagnose.trial import Tried, choose, short_specs, spec_of
-from paceline.errors import Interrupted, PacelineError, RunFailed, SpecError
+from paceline.errors import Interrupted, PacelineError, RequestError, RunFailed, SpecError
 from paceline.launch.asking import ask
 from paceline.launch.nursery import Nursery
 from paceline.launch.resuming import prepare, take_up
@@ -28,6 +28,7 @@ from paceline.launch.supervisor import Supervisor
 from paceline.report.summary import summarise
 from paceline.spec import RunSpec
 from paceline.store.folder import RunFolder
+from paceline.store.live import UNDER_WAY
 from paceline.store.requests import Request
 from paceline.tasks.catalog import BUILT_IN, BY_VALUE, data_of
 from paceline.types import Observer, Silent
@@ -189,6 +190,11 @@ def try_advice(
     root = Path(out) if out else env.runs_dir()
     folder = run.folder if isinstance(run, Run) else RunFolder.find(root, str(run))
     summary = summarise(folder)
+    if summary["status"] in UNDER_WAY:
+        raise RequestError(
+            f"{folder.name} still trains, and would slow down what is tried beside it; "
+            "try again once it is done."
+        )
     asked = choose(summary["verdict"], advice)
     evidence = summary["verdict"]["evidence"]
     pace = evidence["steps"] / evidence["seconds"]

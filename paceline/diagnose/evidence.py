@@ -16,8 +16,9 @@ from paceline.spec import RunSpec
 
 # What the spans of a worker are about. A run of an older version has the five phases alone.
 COMPUTE = ("compute", "forward", "backward")
-INPUT = ("data", "copy")
+DATA, COPY = INPUT = ("data", "copy")
 MOTION = ("exchange", "push", "pull", "wait")
+KEEPING = ("checkpoint", "snapshot")
 ENCODE, UPDATE, EVALUATION, OTHER = "encode", "update", "evaluation", "other"
 
 
@@ -72,11 +73,14 @@ class Evidence:
     workers: tuple[WorkerPart, ...] = ()
     servers: tuple[ServerPart, ...] = ()
     standbys: int = 0
+    beside: tuple[Part, ...] = ()  # roles that neither train nor serve: the evaluator, standbys
     straggler: Straggler | None = None
     late: float = 0.0  # share of the time that others wait for the straggler
     own: float = 1.0  # what part of that its data and computing explain
     hosts: Mapping[str, HostUse] = field(default_factory=dict)
-    cores: int | None = None  # that the run may use, on its host
+    usable: frozenset[int] | None = None  # the numbers of its host's cores that the run may use
+    cores: int | None = None  # how many that is, or fewer if so much is granted
+    gpus: frozenset[str] = frozenset()  # those that roles compute on
     threads: int | None = None  # torch's, of each worker
     error: float | None = None  # of the samples a second: half the interval, as a part
     ratio: float | None = None  # how many times smaller the codec makes gradients

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paceline.diagnose.counters import Window
-from paceline.diagnose.evidence import EVALUATION, OTHER, Evidence, ServerPart, WorkerPart
+from paceline.diagnose.evidence import EVALUATION, OTHER, Evidence, Part, ServerPart, WorkerPart
 from paceline.diagnose.records import Records
 from paceline.diagnose.straggler import Straggler, find_straggler, in_common
 from paceline.diagnose.usage import RoleUse, hosts_used, roles_used
@@ -34,8 +34,15 @@ def gather(records: Records) -> Evidence:
         "samples": records.facts.get("samples"),
         "servers": tuple(_server(role, records, uses, window) for role in served),
         "standbys": sum(role["role"].startswith("standby-") for role in crew),
+        "beside": tuple(
+            Part(role=role["role"], host=role.get("host"), use=uses.get(role["role"]))
+            for role in crew
+            if not role["role"].startswith(("worker-", "server-"))
+        ),
         "hosts": hosts_used(records.hosts, window),
-        "cores": len(records.usable) if records.usable else records.cores,
+        "usable": frozenset(records.usable) if records.usable else None,
+        "cores": min(filter(None, (records.cores, len(records.usable or ()))), default=None),
+        "gpus": frozenset(role["gpu"] for role in crew if role.get("gpu")),
         "threads": _threads(crew),
         "ratio": _ratio(crew),
     }
@@ -166,7 +173,7 @@ def _lateness(
     """
     if late is None or seconds <= 0:
         return 0.0, 1.0
-    others = [worker for worker in workers if worker.role != late.role]
+    others = [worker for worker in workers if worker.role not in late.roles]
     if not in_rounds:
         mine = next(worker for worker in workers if worker.role == late.role)
         waits = sum(worker.share("wait") for worker in others) / len(others)

@@ -197,24 +197,39 @@ def _mean_delay(use: RoleUse | None) -> float:
 
 
 def memory_stall(e: Evidence) -> float:
-    """What part of the time something waited for memory; only where pages came and went."""
+    """What part of the time something waited for memory; only where pages came and went.
+
+    A kernel that does not tell how long tells at least for how long cores waited for disks.
+    """
     found = 0.0
     for host in e.hosts.values():
         moved = _rate(host.swapped_in) + _rate(host.swapped_out)
         faults = sum(_rate(w.use.major_faults) for w in e.workers if w.use and w.host == host.host)
         if moved or faults:
-            found = max(found, _pressure(host, "memory"))
+            told = _pressure(host, "memory")
+            found = max(found, _waiting(host) if told is None else told)
     return found if found >= STALLED else 0.0
 
 
 def disk_stall(e: Evidence) -> float:
     """What part of the time something waited for a disk."""
-    found = max((_pressure(host, "io") for host in e.hosts.values()), default=0.0)
+    found = 0.0
+    for host in e.hosts.values():
+        told = _pressure(host, "io")
+        found = max(found, _waiting(host) if told is None else told)
     return found if found >= STALLED else 0.0
 
 
-def _pressure(host: HostUse, what: str) -> float:
-    return min(1.0, _rate(host.pressure.get(what)))
+def _pressure(host: HostUse, what: str) -> float | None:
+    """What part of the time something waited for it, where the kernel tells."""
+    told = host.pressure.get(what)
+    return None if told is None else min(1.0, told.mean)
+
+
+def _waiting(host: HostUse) -> float:
+    """The same of disks, by their own word and that of the cores, whichever says less."""
+    busy = max((_rate(disk.busy) for disk in host.disks.values()), default=0.0)
+    return min(1.0, busy, _rate(host.iowait))
 
 
 def _rate(value: tuple[float, float] | None) -> float:

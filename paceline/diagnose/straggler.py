@@ -1,4 +1,4 @@
-"""Who keeps the others waiting: the worker that arrives last, whatever the durations say.
+"""Who keeps the others waiting: the workers that arrive last, whatever the durations say.
 
 In a synchronous round everybody's step takes equally long, because all end together. Only the
 times at which the workers reached the exchange tell who was waited for.
@@ -16,17 +16,26 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
+    """`role`, or one of those that are as slow as it."""
+
     role: str
-    share: float  # of the rounds in which it arrived last
-    late_seconds: float  # after the worker before it, on the mean of those rounds
+    share: float  # of the rounds in which one of them arrived last
+    late_seconds: float  # after the last of the others, on the mean of those rounds
     rounds: int
+    alike: tuple[str, ...] = ()
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        return (self.role, *self.alike)
 
 
 def find_straggler(workers: Mapping[str, npt.NDArray[np.void]]) -> Straggler | None:
     """The worker that is last in most rounds, from rows of STEP; None if it is nobody's fault.
 
     Being last by chance happens in one round of n. A worker is named once it is last more than
-    half-way from there to always: 1/n + (1 − 1/n) / 2.
+    half-way from there to always: 1/n + (1 − 1/n) / 2. Where several are equally slow each of them
+    is last in a part of the rounds: the fewest that are it together more than half-way from k/n to
+    always, and each more often than by chance, up to half of the workers.
     """
     roles = list(workers)
     if len(roles) < 2:
@@ -40,15 +49,30 @@ def find_straggler(workers: Mapping[str, npt.NDArray[np.void]]) -> Straggler | N
         return None
     last = np.argmax(arrivals, axis=0)
     times_last = np.bincount(last, minlength=len(roles))
-    worst = int(np.argmax(times_last))
-    share = times_last[worst] / rounds
-    if share <= (1 + 1 / len(roles)) / 2:
+    slow = _slow(times_last / rounds)
+    if not len(slow):
         return None
-    ordered = np.sort(arrivals[:, last == worst], axis=0)
-    late = float(np.mean(ordered[-1] - ordered[-2]))
+    theirs = arrivals[:, np.isin(last, slow)]
+    late = float(np.mean(theirs.max(axis=0) - np.delete(theirs, slow, axis=0).max(axis=0)))
     if late <= 0:  # arrivals that were never stamped
         return None
-    return Straggler(role=roles[worst], share=float(share), late_seconds=late, rounds=rounds)
+    first, *alike = (roles[worker] for worker in slow)
+    share = float(times_last[slow].sum() / rounds)
+    return Straggler(
+        role=first, share=share, late_seconds=late, rounds=rounds, alike=tuple(sorted(alike))
+    )
+
+
+def _slow(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """The fewest workers that are last so often that it is not by chance, most often first."""
+    ranked, crew = np.argsort(-shares, kind="stable"), len(shares)
+    for few in range(1, crew // 2 + 1):
+        slow = ranked[:few]
+        if shares[slow].min() <= 1 / crew:
+            break
+        if shares[slow].sum() > (1 + few / crew) / 2:
+            return slow
+    return ranked[:0]
 
 
 def in_common(workers: Sequence[npt.NDArray[np.void]]) -> list[npt.NDArray[np.intp]]:

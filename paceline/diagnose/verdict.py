@@ -21,6 +21,7 @@ from paceline.diagnose.causes.working import NOTHING, compute, evaluation, other
 from paceline.diagnose.evidence import Evidence
 from paceline.diagnose.finding import Advice, Finding, lower
 from paceline.diagnose.split import split
+from paceline.diagnose.straggler import Straggler
 from paceline.errors import SpecError
 
 UNKNOWN = "unknown"
@@ -127,7 +128,7 @@ def _evidence(e: Evidence) -> dict[str, Any]:
         "servers": len(e.servers),
         "cores": e.cores,
         "cores_used": cores_used(e),
-        "straggler": asdict(e.straggler) if e.straggler else None,
+        "straggler": _late(e.straggler) if e.straggler else None,
     }
 
 
@@ -169,3 +170,7 @@ def _line(advice: dict[str, Any]) -> str:
     if low <= 1.0:
         return f"{advice['text']} (up to {high:.2g}x)"
     return f"{advice['text']} ({low:.2g}x to {high:.2g}x)"
+
+
+def _late(straggler: Straggler) -> dict[str, Any]:
+    return asdict(straggler) | {"alike": list(straggler.alike)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from paceline.diagnose.evidence import Evidence
 from paceline.diagnose.finding import Confidence, Fact, lower
@@ -27,17 +27,22 @@ def cores_used(e: Evidence) -> float | None:
     return sum(known) if known else None
 
 
-def busy_cores(host: HostUse) -> float:
-    return sum(core.mean for core in host.cores if core)
+def busy_cores(host: HostUse, usable: Collection[int] | None = None) -> float:
+    """Of all its cores, or of those that the run may use."""
+    return sum(
+        core.mean
+        for number, core in enumerate(host.cores)
+        if core and (usable is None or number in usable)
+    )
 
 
 def others_use(e: Evidence) -> float:
-    """Cores that other processes had, on the host where they had most."""
+    """Cores that other processes had, of those the run may use, on the host where they had most."""
     found = 0.0
     for name, host in e.hosts.items():
-        here = [p.use for p in e.parts if p.host in (name, None)]
+        here = [p.use for p in (*e.parts, *e.beside) if p.host in (name, None)]
         own = sum(use.cpu.mean for use in here if use and use.cpu)
-        found = max(found, busy_cores(host) - own)
+        found = max(found, busy_cores(host, e.usable) - own)
     return max(0.0, found)
 
 
@@ -46,7 +51,8 @@ def idle_cores(e: Evidence) -> float | None:
     used = cores_used(e)
     if e.cores is None or used is None:
         return None
-    return max(0.0, e.cores - used - others_use(e))
+    beside = sum(part.use.cpu.mean for part in e.beside if part.use and part.use.cpu)
+    return max(0.0, e.cores - used - beside - others_use(e))
 
 
 def trust(e: Evidence) -> tuple[Confidence, str]:

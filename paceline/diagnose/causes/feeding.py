@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from paceline.diagnose.causes.facts import cores_used, idle_cores, time_in, trust
-from paceline.diagnose.evidence import INPUT, OTHER, Evidence
+from paceline.diagnose.causes.working import rarer
+from paceline.diagnose.evidence import COPY, INPUT, KEEPING, OTHER, Evidence
 from paceline.diagnose.finding import Advice, Fact, Finding, lower
 from paceline.diagnose.gains import between, gone
 from paceline.spec.runspec import SEVERAL
@@ -17,18 +18,23 @@ def input_pipeline(e: Evidence, share: float) -> Finding:
     facts += [
         Fact(f"of {w.role}", 100 * w.share(*INPUT), "%", "its steps: data") for w in e.workers
     ]
-    cheaper = Advice(
-        text="make batches cheaper: prepare samples once instead of at every step",
-        gain=between(e, gone(share / 2), gone(share)),
+    gain = between(e, gone(share / 2), gone(share))
+    to_device = 2 * e.share(COPY) > e.share(*INPUT)
+    what = "for batches on their way to the device" if to_device else "for samples"
+    text = (
+        "make samples smaller: fewer bytes have to go there"
+        if to_device
+        else "make batches cheaper: prepare samples once instead of at every step"
     )
+    more = () if to_device else _more_loaders(e, share)
     return Finding(
         cause="input",
         share=share,
-        sentence=f"workers wait {100 * share:.0f} % of their time for samples; "
+        sentence=f"workers wait {100 * share:.0f} % of their time {what}; "
         "faster batches would help, another exchange would not",
         roles=roles,
         facts=tuple(facts),
-        advice=(cheaper, *_more_loaders(e, share)),
+        advice=(Advice(text=text, gain=gain), *more),
         confidence=level,
         why=why,
     )
@@ -71,16 +77,8 @@ def disk(e: Evidence, share: float) -> Finding:
             gain=between(e, gone(share / 2), gone(share)),
         )
     ]
-    if e.share(OTHER) > e.share(*INPUT) and e.spec.checkpoint_every:
-        every = 4 * e.spec.checkpoint_every
-        advice.insert(
-            0,
-            Advice(
-                text=f"--checkpoint-every {every:g}: writing them is in the way",
-                gain=between(e, 1.0, gone(share)),
-                changes={"checkpoint_every": every},
-            ),
-        )
+    if e.share(*KEEPING, OTHER) > e.share(*INPUT):
+        advice = [*rarer(e, share), *advice]
     return Finding(
         cause="disk",
         share=share,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.diagnose.causes.facts import trust
+from paceline.diagnose.causes.facts import listed, trust
 from paceline.diagnose.evidence import COMPUTE, INPUT, Evidence, WorkerPart
 from paceline.diagnose.finding import Advice, Fact, Finding
 from paceline.diagnose.gains import between, fixed_computing, gone
@@ -21,24 +21,27 @@ def straggler(e: Evidence, share: float) -> Finding | None:
         return None
     level, why = trust(e)
     mine = next((w for w in e.workers if w.role == late.role), None)
-    others = [w for w in e.workers if w.role != late.role]
+    others = [w for w in e.workers if w.role not in late.roles]
+    names, one = listed(late.roles), len(late.roles) == 1
     facts = [
-        Fact(f"rounds in which {late.role} is last", 100 * late.share, "%", "steps: arrival"),
-        Fact("later than the worker before it", 1e3 * late.late_seconds, "ms", "steps: arrival"),
-        Fact("time that others wait for it", 100 * share, "%", "steps: arrival"),
+        Fact(f"rounds in which {names} is last", 100 * late.share, "%", "steps: arrival"),
+        Fact("later than the last of the others", 1e3 * late.late_seconds, "ms", "steps: arrival"),
+        Fact(f"time that others wait for {names}", 100 * share, "%", "steps: arrival"),
     ]
     why_late = ""
     if mine is not None and others:
         facts += _beside(mine, others)
-        why_late = _reason(mine, others)
+        if reason := _reason(mine, others):
+            why_late = f": {'it' if one else mine.role} {reason}"
+    which = "which" if one else "one of which"
     return Finding(
         cause="straggler",
         share=share,
-        sentence=f"all wait {100 * share:.0f} % of the time for {late.role}, which arrives last in "
+        sentence=f"all wait {100 * share:.0f} % of the time for {names}, {which} arrives last in "
         f"{100 * late.share:.0f} % of rounds{why_late}",
-        roles=(late.role,),
+        roles=late.roles,
         facts=tuple(facts),
-        advice=_advice(e, share, late.role),
+        advice=_advice(e, share, late.roles),
         confidence=level,
         why=why,
     )
@@ -69,16 +72,16 @@ def _reason(mine: WorkerPart, others: list[WorkerPart]) -> str:
         there = sum(w.share(*spans) for w in others) / len(others)
         if here - there > max(most, 0.02):
             most = here - there
-            found = f": it {what} {here / there:.1f} times as long" if there > 0 else ""
+            found = f"{what} {here / there:.1f} times as long" if there > 0 else ""
     return found
 
 
-def _advice(e: Evidence, share: float, name: str) -> tuple[Advice, ...]:
-    own, crew = e.share(*COMPUTE, *INPUT), len(e.workers)
+def _advice(e: Evidence, share: float, slow: tuple[str, ...]) -> tuple[Advice, ...]:
+    own, crew, few = e.share(*COMPUTE, *INPUT), len(e.workers), len(slow)
     advice = []
     if e.spec.kind.pooled and 0 < share < own and crew > 1:
         others = own - share
-        together = crew / ((crew - 1) / others + 1 / own)
+        together = crew / ((crew - few) / others + few / own)
         least = max((together + own) / 2, fixed_computing(e) * own)
         rest = 1.0 - own
         if "balance" in e.spec.kind.options and not e.spec.backup:
@@ -88,7 +91,7 @@ def _advice(e: Evidence, share: float, name: str) -> tuple[Advice, ...]:
         if e.spec.kind.served:
 
             def apace(rest: float) -> float:
-                return ((crew - 1) / (rest + others) + 1 / (rest + own)) / crew
+                return ((crew - few) / (rest + others) + few / (rest + own)) / crew
 
             text = "--strategy ps-async: nobody waits for anybody, at the price of staleness"
             changes = {"strategy": "ps-async", "balance": False, "backup": 0}
@@ -101,7 +104,9 @@ def _advice(e: Evidence, share: float, name: str) -> tuple[Advice, ...]:
         advice.append(Advice(text=text, gain=gain, changes=changes))
     advice.append(
         Advice(
-            text=f"see what else runs where {name} does, or move it",
+            text=f"see what else runs where {listed(slow)} does, or move it"
+            if few == 1
+            else f"see what else runs where {listed(slow)} do, or move them",
             gain=between(e, gone(share / 2), gone(share)),
         )
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from paceline.diagnose.causes.facts import cores_used, idle_cores, time_in, trust
-from paceline.diagnose.evidence import COMPUTE, EVALUATION, OTHER, UPDATE, Evidence
+from paceline.diagnose.evidence import COMPUTE, EVALUATION, KEEPING, OTHER, UPDATE, Evidence
 from paceline.diagnose.finding import Advice, Fact, Finding
 from paceline.diagnose.gains import between, fewer, gone, larger_batch
 from paceline.spec.runspec import SEVERAL
 
 NOTHING = "nothing"
 NEAR = 0.9  # of the time: beyond it, nothing holds the workers back
+FULL = 0.97  # of a memory clock, which does not move by itself under load
 
 
 def compute(e: Evidence, share: float) -> Finding:
@@ -80,12 +81,17 @@ def _more_workers(e: Evidence, share: float, idle: float | None) -> tuple[Advice
 
 def _clocks(e: Evidence) -> tuple[str, ...]:
     """GPUs that do not run as fast as they could."""
-    gpus = [(host, gpu) for host, use in e.hosts.items() for gpu in use.gpus]
     return tuple(
-        f"GPU {gpu.index} of {host} ran at {100 * gpu.sm_share:.0f} % of its clock"
+        f"GPU {gpu.index} of {host} ran at {100 * share:.0f} % of its {what}"
         + (f", held back by {', '.join(gpu.slowed)}" if gpu.slowed else "")
-        for host, gpu in gpus
-        if gpu.sm_share is not None and gpu.sm_share < NEAR
+        for host, use in e.hosts.items()
+        for gpu in use.gpus
+        if gpu.uuid in e.gpus
+        for what, share, least in (
+            ("clock", gpu.sm_share, NEAR),
+            ("memory clock", gpu.memory_share, FULL),
+        )
+        if share is not None and share < least
     )
 
 
@@ -157,20 +163,43 @@ def evaluation(e: Evidence, share: float) -> Finding:
 
 
 def other(e: Evidence, share: float) -> Finding:
-    """Time between steps that no record explains."""
+    """Time between steps: for checkpoints and snapshots, or for what no record explains."""
+    level, why = trust(e)
+    kept = e.share(*KEEPING)
+    facts = [Fact("time outside of steps", 100 * share, "%", f"steps: {OTHER}")]
+    facts += [
+        Fact(f"time spent on {what}s", 100 * e.share(what), "%", f"spans: {what}")
+        for what in KEEPING
+        if e.share(what)
+    ]
+    told, advice = "no record says with what", []
+    if 2 * kept > share:
+        told, advice = f"{100 * kept:.0f} % with checkpoints and snapshots", rarer(e, kept)
+    else:
+        level, why = "low", "it is what is left when all that was recorded is counted"
+    look = "see with paceline trace what happens between steps"
+    advice = [*advice, Advice(text=look, gain=between(e, 1.0, fewer(share, 2.0)))]
     return Finding(
         cause="other",
         share=share,
-        sentence=f"{100 * share:.0f} % of the time passes between steps, and no record says with "
-        "what",
+        sentence=f"{100 * share:.0f} % of the time passes between steps, {told}",
         roles=tuple(w.role for w in e.workers),
-        facts=(Fact("time outside of steps", 100 * share, "%", f"steps: {OTHER}"),),
-        advice=(
-            Advice(
-                text="see with paceline trace what happens between steps",
-                gain=between(e, 1.0, fewer(share, 2.0)),
-            ),
-        ),
-        confidence="low",
-        why="it is what is left when all that was recorded is counted",
+        facts=tuple(facts),
+        advice=tuple(advice),
+        confidence=level,
+        why=why,
     )
+
+
+def rarer(e: Evidence, share: float) -> list[Advice]:
+    """Fewer checkpoints, where there are some."""
+    every = 4 * e.spec.checkpoint_every
+    if not every:
+        return []
+    return [
+        Advice(
+            text=f"--checkpoint-every {every:g}: writing them is in the way",
+            gain=between(e, 1.0, gone(share)),
+            changes={"checkpoint_every": every},
+        )
+    ]

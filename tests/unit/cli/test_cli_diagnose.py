@@ -80,6 +80,14 @@ def test_trying_tells_predicted_and_actual(
     assert found["actual"]["value"] == pytest.approx(np.median([2.0, 230 / 110]))
 
 
+def test_nothing_is_tried_beside_a_run_that_goes_on(
+    paceline: Callable[..., Any], recorded: RunFolder
+) -> None:
+    told = paceline("diagnose", "--try")
+    assert told.code == 2
+    assert "still trains" in told.err
+
+
 def test_an_interrupt_is_no_failure(
     paceline: Callable[..., Any], recorded: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

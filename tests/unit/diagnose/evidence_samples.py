@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from paceline.diagnose.counters import Rate
 from paceline.diagnose.evidence import Evidence, ServerPart, WorkerPart
 from paceline.diagnose.straggler import Straggler
-from paceline.diagnose.usage import DiskUse, HostUse, NicUse, RoleUse
+from paceline.diagnose.usage import DiskUse, GpuUse, HostUse, NicUse, RoleUse
 from paceline.spec import RunSpec
 from paceline.types import FINE, SERVING, Traffic
 
@@ -58,6 +58,11 @@ def a_host(**changes: Any) -> HostUse:
         "gpus": (),
     }
     return HostUse(**(values | changes))
+
+
+def a_gpu(**changes: Any) -> GpuUse:
+    values: dict[str, Any] = dict.fromkeys(GpuUse.__dataclass_fields__)
+    return GpuUse(**(values | {"index": 0, "name": "A", "slowed": {}} | changes))
 
 
 def a_worker(number: int = 0, **shares: float) -> WorkerPart:

@@ -35,6 +35,26 @@ def test_chance_makes_no_straggler() -> None:
     assert find_straggler(rounds({f"worker-{i}": 0 for i in range(4)})) is None
 
 
+def test_two_that_are_equally_slow_are_both_named() -> None:
+    """Mixed hardware: each of them is last in half of the rounds."""
+    found = find_straggler(rounds({"worker-0": 0, "worker-1": 0.3, "worker-2": 0, "worker-3": 0.3}))
+    assert found is not None
+    assert sorted(found.roles) == ["worker-1", "worker-3"]
+    assert found.share == 1.0
+    assert found.late_seconds == pytest.approx(0.3, abs=0.05)
+
+
+def test_most_are_no_stragglers() -> None:
+    """Where one is quick, the others are the crew."""
+    late = {"worker-0": 0, "worker-1": 0.3, "worker-2": 0.3, "worker-3": 0.3}
+    assert find_straggler(rounds(late)) is None
+
+
+def test_one_that_is_slow_does_not_take_another_along() -> None:
+    found = find_straggler(rounds({f"worker-{n}": 0.07 * (n == 2) for n in range(4)}))
+    assert found is None or found.roles == ("worker-2",)
+
+
 def test_no_straggler_without_rounds_in_common() -> None:
     alone = {"worker-0": arriving(1, 2, 3)}
     apart = alone | {"worker-1": arriving(1, 2, 3, first=10)}

@@ -11,6 +11,7 @@ from evidence_samples import (
     ALONE,
     SHARED,
     SYNC,
+    a_gpu,
     a_host,
     a_server,
     a_use,
@@ -22,7 +23,8 @@ from evidence_samples import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.diagnose.evidence import Evidence
+from paceline.diagnose.causes.facts import others_use
+from paceline.diagnose.evidence import Evidence, Part
 from paceline.diagnose.gains import batched, fewer, gone
 from paceline.diagnose.split import CAUSES, split
 from paceline.diagnose.straggler import Straggler
@@ -120,6 +122,61 @@ def test_a_disk_that_is_slow() -> None:
     assert {"sda busy", "read from sda"} <= {f["what"] for f in found["findings"][0]["evidence"]}
     asleep = a_host(pressure={"io": rate(0.0)})
     assert verdict(evidence(ALONE, data=0.7, hosts={"box": asleep}))["bottleneck"] == "input"
+
+
+def test_a_kernel_that_does_not_tell_of_pressure() -> None:
+    """Then disks and cores do: the one is busy, and the others wait."""
+    disks = {"sda": DiskUse(rate(2e7), rate(0.0), rate(0.97))}
+    host = a_host(disks=disks, iowait=rate(0.8))
+    assert verdict(evidence(ALONE, data=0.7, hosts={"box": host}))["bottleneck"] == "disk"
+    busy = a_host(disks=disks, iowait=rate(0.0))  # with something that nobody waits for
+    assert verdict(evidence(ALONE, data=0.7, hosts={"box": busy}))["bottleneck"] == "input"
+    swaps = a_host(disks=disks, iowait=rate(0.8), swapped_in=rate(5e7))
+    assert verdict(evidence(SHARED, data=0.1, hosts={"box": swaps}))["bottleneck"] == "memory"
+
+
+def test_checkpoints_that_are_in_the_way() -> None:
+    spec = SHARED.with_(checkpoint_every=5.0)
+    found = verdict(evidence(spec, checkpoint=0.6))
+    assert found["bottleneck"] == "other"
+    assert "with checkpoints and snapshots" in found["sentence"]
+    assert found["findings"][0]["advice"][0]["changes"] == {"checkpoint_every": 20.0}
+    slow = a_host(pressure={"io": rate(0.65)})
+    found = verdict(evidence(spec, checkpoint=0.6, data=0.05, hosts={"box": slow}))
+    assert found["bottleneck"] == "disk"
+    assert found["findings"][0]["advice"][0]["changes"] == {"checkpoint_every": 20.0}
+
+
+def test_batches_that_are_long_on_their_way_to_the_device() -> None:
+    found = verdict(evidence(SHARED, copy=0.6, data=0.05))
+    assert found["bottleneck"] == "input"
+    assert "on their way to the device" in found["sentence"]
+
+
+def test_two_that_are_equally_slow() -> None:
+    late = replace(LATE, alike=("worker-3",))
+    found = verdict(evidence(SHARED.with_(workers=4), straggler=late, late=0.5, cores=4))
+    assert (found["bottleneck"], found["roles"]) == ("straggler", ["worker-1", "worker-3"])
+    assert "worker-1 and worker-3, one of which arrives last" in found["sentence"]
+
+
+def test_others_are_those_on_cores_that_the_run_may_use() -> None:
+    """A host of 64 cores, of which the run has two and somebody else the rest."""
+    cores = tuple(rate(1.0) for _ in range(64))
+    e = evidence(SHARED, hosts={"box": a_host(cores=cores)}, cores=2, usable=frozenset({0, 1}))
+    assert others_use(e) == pytest.approx(0.2)  # of two workers at 0.9
+    beside = (Part(role="evaluator", host="box", use=a_use("evaluator", cpu=0.2)),)
+    assert others_use(replace(e, beside=beside)) == pytest.approx(0.0)
+
+
+def test_a_gpu_whose_clocks_are_low_speaks_against_computing() -> None:
+    """Of those that roles use: 95 % of the memory clock is one that is held back."""
+    slow = a_gpu(uuid="GPU-1", sm_share=0.97, memory_share=0.95)
+    idle = a_gpu(uuid="GPU-2", sm_share=0.2, memory_share=0.1)
+    host = {"box": a_host(gpus=(slow, idle))}
+    (against,) = verdict(evidence(SHARED, hosts=host, gpus=frozenset({"GPU-1"})))["conflicts"]
+    assert against == "GPU 0 of box ran at 95 % of its memory clock."
+    assert not verdict(evidence(SHARED, hosts=host))["conflicts"]
 
 
 def test_nothing_is_a_verdict_too() -> None:
