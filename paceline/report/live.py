@@ -1,4 +1,4 @@
-"""The run as it happens, on standard error: one line a role."""
+"""The run as it happens, on standard error: one line a role, and one for all of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live as Screen
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -23,8 +23,8 @@ from paceline.types import Event, Progress, Score, record
 
 REFRESH = 8  # times a second
 WIDE = 100  # columns from which there is room for numbers in full
-ROOMY = 118  # and for how long is left
 WINDOW = 2.0  # seconds over which a rate is taken
+SAYING = 30.0  # seconds between two lines where nothing can be drawn
 
 
 @dataclass(slots=True)
@@ -51,12 +51,12 @@ class Line:
         return (after - before) / (end - start) if end > start and after > before else None
 
     @property
-    def left(self) -> float | None:
-        """Seconds to go, at that rate."""
-        at, rate = self.progress, self.rate
-        if not at.steps or not at.step or not rate:
+    def ahead(self) -> float | None:
+        """About how many samples are to come."""
+        at = self.progress
+        if not at.steps or not at.step:
             return None
-        return max(0, at.steps - at.step) * at.samples / at.step / rate
+        return max(0, at.steps - at.step) * at.samples / at.step
 
 
 Told = ParamSpec("Told")
@@ -82,7 +82,8 @@ def harmless(
 
 
 class Live:
-    """An observer that draws on a terminal; elsewhere it tells only the events that matter.
+    """An observer that draws on a terminal; elsewhere it tells events that matter, and now and then
+    how far the run is.
 
     It has no thread: it redraws when it is told something, so it never outlives the run, and a
     display that stands still means a run that reports nothing. Without `draw` it tells events
@@ -98,7 +99,9 @@ class Live:
     ) -> None:
         self.console = console or Console(file=sys.stderr, highlight=False)
         self.draws = draw and self.console.is_terminal
+        self.says = draw and not self.draws
         self.clock = clock
+        self.said = clock()
         self.lines: dict[str, Line] = {}
         self.screen: Screen | None = None
         self.drawn = float("-inf")
@@ -119,6 +122,7 @@ class Live:
     def progress(self, role: str, progress: Progress) -> None:
         self.lines.setdefault(role, Line()).tell(self.clock(), progress)
         self._draw()
+        self._say()
 
     @harmless
     def score(self, score: Score) -> None:
@@ -153,21 +157,38 @@ class Live:
             self.screen.start()
         self.screen.update(self._lines(), refresh=True)
 
+    def _say(self) -> None:
+        now = self.clock()
+        if self.says and now - self.said >= SAYING and (told := self._together()):
+            self.said = now
+            self.console.print(Text(told), soft_wrap=True)
+
+    def _together(self) -> str:
+        """How far all workers are: samples, samples a second, and how long it will take."""
+        workers = [line for role, line in self.lines.items() if role.startswith("worker-")]
+        samples = sum(line.progress.samples for line in workers)
+        if not samples:
+            return ""
+        told = [f"{number(samples)} samples"]
+        if loss := [line.progress.loss for line in workers if line.progress.loss is not None]:
+            told.append(f"loss {sum(loss) / len(loss):.4f}")
+        if rate := sum(line.rate or 0.0 for line in workers):
+            told.append(f"{number(rate)} samples/s")
+            ahead = [line.ahead for line in workers]
+            if all(of is not None for of in ahead):
+                told.append(f"{duration(sum(of or 0.0 for of in ahead) / rate)} left")
+        return ", ".join(told)
+
     def _lines(self) -> RenderableType:
         wide = self.console.width >= WIDE
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="cyan", no_wrap=True)
         grid.add_column(width=30 if wide else 12)
-        roomy = self.console.width >= ROOMY
-        for least in (
-            (0, 18, 11, 7, 11) if roomy else (0, 18, 11, 7)
-        ):  # so that columns stand still while numbers grow
+        for least in (0, 18, 11, 7):  # so that columns stand still while numbers grow
             grid.add_column(justify="right", no_wrap=True, min_width=least)
         for role in sorted(self.lines, key=lambda name: (name.rpartition("-")[0], len(name), name)):
-            left = self.lines[role].left
-            ending = [f"{duration(left)} left" if left else ""] if roomy else []
-            grid.add_row(role, *_cells(self.lines[role], wide), *ending)
-        return grid
+            grid.add_row(role, *_cells(self.lines[role], wide))
+        return Group(grid, Text(self._together(), style="dim"))
 
 
 def _cells(line: Line, wide: bool) -> list[RenderableType]:

@@ -45,7 +45,7 @@ def test_a_terminal_shows_a_line_a_role(width: int) -> None:
     clock.now = 3.0
     live.progress("server-0", Progress(step=400, sent=70_000_000, received=5_000_000))
     live.close()
-    server, second, tenth = shown(console).rsplit("server-0", 1)[1].splitlines()[:3]
+    server, second, tenth, both = shown(console).rsplit("server-0", 1)[1].splitlines()[:4]
     assert "400 steps" in server
     assert "75 MB moved" in server
     assert "worker-2 " in second  # as a person counts
@@ -53,8 +53,8 @@ def test_a_terminal_shows_a_line_a_role(width: int) -> None:
     for told in ("━", "200/1,200", "samples/s", "loss 0.4351", "92.06 %"):
         assert told in tenth
     assert ("20,000 samples/s" if width == 120 else "20.0 k samples/s") in tenth
-    assert ("10.0 s left" in tenth) == (width == 120)
-    assert max(len(line) for line in (server, second, tenth)) <= width
+    assert both.strip() == "80,000 samples, loss 0.4351, 40,000 samples/s, 10.0 s left"
+    assert max(len(line) for line in (server, second, tenth, both)) <= width
 
 
 def test_a_role_that_stands_still_is_shown_to_at_once() -> None:
@@ -90,6 +90,21 @@ def test_elsewhere_only_events_are_told() -> None:
     live.event(Event(time=1.3, role="supervisor", kind="failed", detail="told by the error itself"))
     live.close()
     assert shown(console) == "1.3 s  supervisor  stopping: asked to stop; workers end\n"
+
+
+def test_elsewhere_it_is_told_now_and_then_how_far_all_are() -> None:
+    """A log of a run of hours says more than that it began."""
+    console, clock = Console(file=io.StringIO(), width=40), Clock()
+    live = Live(console, clock=clock)
+    for now in range(65):
+        clock.now = float(now)
+        for role in ("worker-0", "worker-1"):
+            live.progress(role, Progress(step=now, steps=100, samples=500 * now, loss=0.5))
+    live.close()
+    assert shown(console).splitlines() == [
+        "29,500 samples, loss 0.5000, 1,000 samples/s, 70.5 s left",
+        "59,500 samples, loss 0.5000, 1,000 samples/s, 40.5 s left",
+    ]
 
 
 def test_a_run_that_writes_to_the_terminal_itself_is_not_drawn_over() -> None:
