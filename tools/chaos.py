@@ -46,12 +46,14 @@ BATCH, SAMPLES = Counting.batch, Counting.samples
 ROUNDS = EPOCHS * SAMPLES // (BATCH * WORKERS)  # of two workers
 SECONDS = 1.5  # about how long an undisturbed trial trains
 ENDS_WITHIN = 30.0  # seconds that no trial may take
+RECOVERS_WITHIN = 2.0  # seconds after a kill
 SETTLES_WITHIN = 3.0  # seconds in which processes that were ended must be gone
 TASKS = Path(__file__).with_name("counting.py")
 WIDE, MIDDLE = "-wide", "-middle"  # end the names of crews whose pushes take a while
 ROWS = "-rows"  # and of those whose numbers are rows of a sparse table
 MORE = "-more"  # and of those with twice as many workers, and as many samples a round
 WIDTH = 110  # of the table, at least
+BALANCED = "-balance"  # and of those whose shares follow speed
 REPLICAS = "-replicas"  # is in the names of those whose servers have standbys
 
 
@@ -78,7 +80,8 @@ class Tally:
 
 
 def crews() -> dict[str, dict[str, Any]]:
-    """Every strategy on every transport where a worker can come back."""
+    """Every strategy on every transport where a worker can come back, and some of what they may be
+    asked besides."""
     found: dict[str, dict[str, Any]] = {}
     for name, kind in STRATEGIES.items():
         for transport in kind.transports or ("auto",) if kind.many and kind.shared else ():
@@ -102,7 +105,14 @@ def crews() -> dict[str, dict[str, Any]]:
     rounds = {"strategy": "ps-sync", "transport": "shm", "workers": WORKERS}
     # Between a model that all apply and one whose gradients are read where backward left them.
     found[f"ps-sync-shm{MIDDLE}"] = {**rounds, "servers": SERVERS}
-    found["backup-shm"] = {**rounds, "workers": WORKERS + 1, "backup": 1}
+    wired = rounds | {"transport": "tcp", "servers": SERVERS}
+    for transport, asked in (("shm", rounds), ("tcp", wired)):
+        found[f"backup-{transport}"] = {**asked, "workers": WORKERS + 1, "backup": 1}
+        found[f"ps-sync-{transport}{BALANCED}"] = {**asked, "balance": True}
+    group = {"strategy": "allreduce", "transport": "auto", "workers": WORKERS}
+    found[f"allreduce{BALANCED}"] = {**group, "balance": True}
+    found["ps-async-tcp-tls"] = {**wired, "strategy": "ps-async", "tls": True}
+    found["single"] = {"strategy": "single", "transport": "auto", "workers": 1}
     return found
 
 
@@ -189,6 +199,7 @@ def wrong_with(run: paceline.Run) -> str:
         # A round that closed without the worker lacks the samples of its steps since the last one,
         # and the others count for more.
         steps = 2 if strategy == "ps-sync" else SYNC_EVERY * (1 + (spec["transport"] == "tcp"))
+        steps *= workers if spec["balance"] else 1  # at most all of a round was its share
         sound = (seen < EPOCHS - 0.5).sum() <= steps * BATCH and high <= EPOCHS + workers
     else:
         sound = low == high == EPOCHS
@@ -230,10 +241,13 @@ def attempt(trial: Trial, asked: dict[str, Any], out: Path, mark: str, tally: Ta
         tally.missed += not faults
         kinds = {"kill": tally.kills, "stop": tally.stops}
         after = kinds.get(trial.fault.partition(":")[0], tally.cuts)
-        after += [fault["seconds"] for fault in faults if fault["seconds"] is not None]
+        took = [fault["seconds"] for fault in faults if fault["seconds"] is not None]
+        after += took
         # Whoever was stopped after its last step shows no other sign of having gone on.
         if any(f["seconds"] is None and f["what"].endswith("killed") for f in faults):
             wrong = wrong or "it never recovered"
+        if after is tally.kills and max(took, default=0.0) > RECOVERS_WITHIN:
+            wrong = wrong or f"it went on only after {max(took):.1f} s"
     wrong = wrong or left_after(mark)
     tally.failed += bool(wrong)
     return wrong

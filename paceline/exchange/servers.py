@@ -24,7 +24,7 @@ from paceline.transport.counts import Counts
 from paceline.transport.courier import Answer, Courier, Direct, Mail, Targets
 from paceline.transport.frames import Frame, Kind
 from paceline.transport.memory import FLOAT_BYTES
-from paceline.transport.sockets import Line, limit
+from paceline.transport.sockets import Line, limit, silent_for
 from paceline.types import Traffic
 
 RETURNS_WITHIN = 10.0  # seconds a server has to come back
@@ -60,7 +60,9 @@ class Servers:
         self._lines: list[Line] = []
         self._said: list[Letter] = []  # in this round
         self._counts = counts
-        self._connect(time.monotonic() + RETURNS_WITHIN)
+        # A server may not know yet that the connection before is dead, and hold on to it.
+        self._patience = RETURNS_WITHIN + silent_for(post.lease)
+        self._connect(time.monotonic() + self._patience)
 
     def __len__(self) -> int:
         return len(self._cut)
@@ -76,9 +78,9 @@ class Servers:
 
     def collect(self) -> list[Answer]:
         """Every block's answer, once all are here."""
-        deadline = time.monotonic() + RETURNS_WITHIN
-        told = False
+        deadline, told = 0.0, False
         while True:
+            began = time.monotonic()
             try:
                 answers = self._mail.collect()
                 self._said.clear()
@@ -88,8 +90,12 @@ class Servers:
             except PeerLost:
                 if not told:
                     self._tell(self._answered())
+                lost = time.monotonic()
+                # As long as others were waited for nothing was lost; it may happen more than once.
+                if not told or lost - began > self._patience:
+                    deadline = lost + self._patience
                 told = True
-                if not self._post.returns or time.monotonic() > deadline:
+                if not self._post.returns or lost > deadline:
                     raise
                 self.close()
                 time.sleep(AGAIN)

@@ -30,6 +30,7 @@ class Member:
     slate: Slate = field(default_factory=Slate)  # what it is at
     life: int = 0  # how often it was started before
     born: int = 0  # the first life since it came: what was before, it has left
+    early: int = 0  # how often it was started again before it met anybody, which counts no lives
     pid: int = 0
     state: str = "starting"
     code: int | None = None
@@ -73,12 +74,12 @@ class Member:
 
     @property
     def restarts(self) -> int:
-        return self.life - self.born
+        return self.early + self.life - self.born
 
     @property
     def killed(self) -> bool:
-        """Whether it was ended from outside, by a signal."""
-        return self.code is not None and self.code < 0 and self.failure is None
+        """Whether it was ended from outside, by a signal; one that it heeds it ends with 0."""
+        return self.failed and self.failure is None and self.code is not None and self.code <= 0
 
     @property
     def lost_a_peer(self) -> bool:
@@ -125,6 +126,8 @@ class Member:
         if self.failure is not None:
             kind, sentence = self.failure
             return f"failed with {kind}: {sentence}"
+        if self.code == 0:
+            return "was told to end, by SIGTERM or by code that ends its process"
         return f"ended with exit code {self.code} before it was done"
 
     def blame(self) -> int:
@@ -132,7 +135,7 @@ class Member:
 
         A role that lost a peer only tells that something else went before.
         """
-        if self.code is not None and self.code < 0:
+        if self.code is not None and (self.code < 0 or self.killed):
             return 0
         if self.failure is not None:
             return 3 if self.failure[0] == "PeerLost" else 1

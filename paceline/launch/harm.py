@@ -53,7 +53,8 @@ class Harm:
         elif self._any and member.kind == "server":
             lines = self._schedule.lines(member.role)
             harmed = {kind: [_number(role) for role in roles] for kind, roles in lines.items()}
-            member.control.send("harm", slow=self._schedule.slow(member.role), **harmed)
+            now = {"slow": self._schedule.slow(member.role), "full": self._schedule.full}
+            member.control.send("harm", **now, **harmed)
 
     def due(self) -> float:
         """Seconds after which to look again."""
@@ -84,8 +85,8 @@ class Harm:
             self.brief(server)
         if fault.kind in ("slow", "disk-full"):
             pretend_full(self._folder, self._schedule.full)
-            for worker in self._crew.workers():
-                self.brief(worker)
+            for member in (*self._crew.workers(), *self._crew.servers()):
+                self.brief(member)
 
     def _signal(self, role: str, number: signal.Signals) -> None:
         member = self._crew.get(role)

@@ -54,12 +54,16 @@ class Losses:
 
     def mended(self, member: Member) -> bool:
         """Whether the run goes on although this role has failed."""
-        course = self._course
-        if course.facts is None:
-            return False
+        if not self._course.begun and member.kind in ("worker", "evaluator"):
+            return self._not_begun(member)
         if self._not_missed(member):
             member.state = "done"
             return True
+        return self._taken_back(member)
+
+    def _taken_back(self, member: Member) -> bool:
+        """Whether the others can do with another life of it, or without it."""
+        course = self._course
         back = not self._keeping.taken_up or self._starter.put_back(course.spec)
         if member.kind == "worker" and not back:
             return False
@@ -79,6 +83,22 @@ class Losses:
         self._keeping.lost(member)
         member.close()
         self._replace(member, answer)
+        return True
+
+    def _not_begun(self, member: Member) -> bool:
+        """Whether a role is started once more that nobody has met yet."""
+        course = self._course
+        if not self._policy.again(member):
+            return False
+        again = f"started again ({member.restarts + 1} of {course.asked.max_restarts})"
+        self._tell(member.role, "died", f"{member.end_in_words()}; {again}")
+        self._forget(member)
+        member.close()
+        if member.kind == "evaluator":
+            self._starter.evaluator(course.asked)
+        else:
+            self._starter.worker(course.asked, course.work, member.index)
+        self._crew[member.role].early = member.early + 1
         return True
 
     def _not_missed(self, member: Member) -> bool:

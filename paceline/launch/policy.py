@@ -24,10 +24,14 @@ class Policy:
     max_restarts: int
     own_loop: bool = False
 
-    def on_loss(self, spec: RunSpec, member: Member, crew: Crew) -> Answer:
-        """`spec` is the one as run. A role that failed by itself would only fail again."""
+    def again(self, member: Member) -> bool:
+        """Whether it may be started again. A role that failed by itself would only fail again."""
         innocent = member.killed or member.lost_a_peer
-        if member.restarts >= self.max_restarts or self.own_loop or not innocent:
+        return innocent and member.restarts < self.max_restarts and not self.own_loop
+
+    def on_loss(self, spec: RunSpec, member: Member, crew: Crew) -> Answer:
+        """`spec` is the one as run."""
+        if not self.again(member):
             return Answer.GIVE_UP
         if in_a_group(spec) and member.kind == "worker" and _alone(spec, crew):
             return Answer.GIVE_UP  # nobody else has the parameters

@@ -10,12 +10,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from paceline.exchange.codecs.make import make_codec
 from paceline.exchange.gates import make_gate
+from paceline.files import pretend_full
 from paceline.launch.server_keeping import ServerKeeper, take_up
 from paceline.measure.clock import Clock
 from paceline.measure.own import own
@@ -219,7 +221,7 @@ def _serve(
         now = time.monotonic()
         told = control.poll()  # in order: who left last must not be met again
         for message in told:
-            _heed(desk, keeper, message, now)
+            _heed(desk, keeper, message, now, Path(assignment["folder"]))
         keeper.turn()
         for worker in desk.missing(now):
             control.send("absent", worker=worker)
@@ -262,7 +264,7 @@ class Awaiting:
             self._control.send("awaits", round=lasting[0], peers=lasting[1])
 
 
-def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> None:
+def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float, folder: Path) -> None:
     """What the supervisor says to a server."""
     match message["kind"]:
         case "keep":
@@ -279,6 +281,7 @@ def _heed(desk: Desk, keeper: ServerKeeper, message: Message, now: float) -> Non
             desk.meet_again(message["worker"])
         case "harm":
             desk.harm(message["cut"], message["mute"], now, message["slow"])
+            pretend_full(folder, message["full"])
 
 
 def _tell_progress(
@@ -303,9 +306,11 @@ def _traffic(assignment: dict[str, Any], tally: Tally) -> tuple[Traffic, ...]:
 def _done(
     assignment: dict[str, Any], control: Control, applied: int, tally: Tally, seconds: float
 ) -> None:
+    dense = assignment["spans"][-1][1] - assignment["spans"][0][0]
+    rows = sum(Size(*size).held(0) for size in assignment["tables"])
     control.send(
         "done",
-        holds=(assignment["spans"][-1][1] - assignment["spans"][0][0]) * FLOAT_BYTES,
+        holds=(dense + rows) * FLOAT_BYTES,
         applied=applied,
         sent=tally.sent,
         received=tally.received,

@@ -131,13 +131,15 @@ class Stalls:
         self._excused: dict[str, float] = {}  # seconds in which whom it waited for worked
         self._told: list[_Told] = []
         self._looked: float | None = None
+        self._slow = False  # whether the last look came late
 
     # Looking.
 
     def look(self, now: float, signs: Iterable[Sign]) -> list[Over]:
         """Take note of how all stand now; what is over of what was told."""
         seen = now - self._looked if self._looked is not None else 0.0
-        if seen > UNSEEN:  # we were stopped ourselves
+        stopped, before, self._slow = seen > UNSEEN, self._slow, seen > UNSEEN
+        if stopped and not before:  # we were stopped ourselves; twice in a row it is our pace
             for role in self._since:
                 self._since[role] += seen
             seen = 0.0

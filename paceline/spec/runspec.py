@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
@@ -148,6 +149,14 @@ class RunSpec(BaseModel):
     def step_samples(self) -> int:
         """Samples of one step of one worker, once the batch is known."""
         return (self.batch or 1) * self.accumulate
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether nobody outside of this machine gets to `host`."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     def with_(self, **changes: Any) -> RunSpec:
         """The same spec with some fields changed, checked again."""

@@ -52,12 +52,17 @@ def tune(sock: socket.socket, lease: float = 0.0) -> None:
         return
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if lease and hasattr(socket, "TCP_USER_TIMEOUT"):
-        silence = min(max(SILENCE, 2 * lease), 3600.0)
+        silence = silent_for(lease)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL):
             sock.setsockopt(socket.IPPROTO_TCP, option, max(1, int(silence / 3)))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 2)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * silence))
+
+
+def silent_for(lease: float) -> float:
+    """After how many seconds without a sign of life the system closes a connection."""
+    return min(max(SILENCE, 2 * lease), 3600.0)
 
 
 def limit(sock: socket.socket, rate: float) -> None:

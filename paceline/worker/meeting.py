@@ -33,7 +33,7 @@ class Meeting:
         self._control = control
         self._broken = NOTHING  # the last group that is known to be
         self._said: dict[tuple[int, str], bytes] = {}  # by generation, and what it is about
-        if spec.host == "127.0.0.1":  # gloo would otherwise pick the address of the host's name
+        if spec.on_loopback:  # gloo would otherwise pick the address of the host's name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
     def park(self, parked: Parked) -> Plan:

@@ -37,6 +37,8 @@ class PartWriter:
                 seal = write_part(path, values, arrays)
             except PacelineError as wrong:
                 self.refuse(asked, str(wrong))
+            except Exception as wrong:  # noqa: BLE001 - no memory, a bug: it is told, and goes on
+                self.refuse(asked, f"{type(wrong).__name__}: {wrong}")
             else:
                 self._control.send("kept", number=number, **how_far, **asdict(seal))
 

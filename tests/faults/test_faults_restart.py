@@ -82,6 +82,18 @@ def test_a_killed_server_comes_back_with_all_it_had_answered(crew: str, runs: Pa
         assert counted(run).eq(4).all()
 
 
+@pytest.mark.matrix(1)
+@pytest.mark.parametrize("crew", ["ps-async-tcp", "ps-sync-tcp"])
+def test_a_server_that_is_stopped_for_too_long_is_replaced(crew: str, runs: Path) -> None:
+    """It would go on where another is by then, so it is ended first."""
+    with harm(runs, lambda pids: os.kill(pids["server-0"], signal.SIGSTOP), "server-0"):
+        run = train(runs, crew, lease=0.5)
+    assert run.status == "done"
+    told = [(event["role"], event["kind"]) for event in run.summary["events"]]
+    assert told == [("server-0", "frozen"), ("server-0", "died"), ("server-0", "back")]
+    assert counted(run).eq(4).all()
+
+
 @pytest.mark.matrix(2)
 @pytest.mark.parametrize(
     ("crew", "apart"),

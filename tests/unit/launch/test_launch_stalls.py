@@ -80,6 +80,19 @@ def test_it_is_told_once_and_that_it_is_over() -> None:
     assert now == pytest.approx(10.2)
 
 
+def test_a_supervisor_that_is_always_late_blames_all_the_same() -> None:
+    """Of one long pause it may have been stopped itself; where each look takes long, it was not."""
+    stalls, told = Stalls(5.0), []
+    for turn in range(10):
+        stalls.look(1.5 * turn, [worker(0)])
+        told += stalls.due(1.5 * turn)
+    assert told
+    once = Stalls(5.0)
+    for now in (0.0, 0.2, 8.0, 8.2):
+        once.look(now, [worker(0)])
+        assert not once.due(now)
+
+
 def test_zero_is_never() -> None:
     assert Play(0.0).show(60.0, worker(0)) == []
 
