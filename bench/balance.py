@@ -35,6 +35,8 @@ import torch
 from torch import nn
 
 import paceline
+from bench.catalog import BALANCE, ENOUGH
+from bench.findings import Findings, tell
 from bench.records import records, speed
 from bench.tables import spread
 from paceline.data.base import Batch
@@ -52,6 +54,12 @@ EXCHANGES: dict[str, dict[str, Any]] = {
     "ps-sync shm": {"strategy": "ps-sync", "transport": "shm"},
     "ps-sync tcp": {"strategy": "ps-sync", "transport": "tcp"},
     "allreduce": {"strategy": "allreduce"},
+}
+
+
+SHOWN = {  # of each exchange, and in which form
+    **dict.fromkeys(("balanced", "even", "equal", "inside", "hindsight"), ".3f"),
+    **dict.fromkeys(("back", "as_before"), "g"),
 }
 
 
@@ -153,22 +161,24 @@ def main(arguments: list[str] | None = None) -> None:
                 last += f"{told[name].equal[-1]:.3f}); back after {told[name].back[-1]:g} rounds"
                 print(f"{repeat + 1}/{args.repeats} {name}: {last}", file=sys.stderr, flush=True)
     fast, slow = ([speeds[worker] for speeds in own] for worker in range(WORKERS))
-    print(f"LeNet [{args.batch}], {args.steps} rounds; median (range) of {args.repeats}")
-    print(f"own speeds, samples/s: {spread(fast, ',.0f')} and, slowed, {spread(slow, ',.0f')}")
+    speeds = f"{spread(fast, ',.0f')} and, slowed, {spread(slow, ',.0f')}"
+    print(f"LeNet [{args.batch}], {args.steps} rounds; own samples/s {speeds}", file=sys.stderr)
+    usual = all(getattr(args, name) == parser.get_default(name) for name in ("batch", "steps"))
+    tell(BALANCE, findings(told), args.repeats, whole=usual and args.repeats >= ENOUGH)
+
+
+def findings(told: dict[str, Told]) -> Findings:
+    """What is shown, and what was wanted of it."""
+    found = Findings(("", *(name.replace("_", " ") for name in SHOWN)))
     for name, of in told.items():
-        report(name, of)
-
-
-def report(name: str, told: Told) -> None:
-    met = "met" if statistics.median(told.balanced) >= LEAST else "not met"
-    print(f"{name}, of the sum of both speeds:")
-    print(f"  balanced {spread(told.balanced, '.3f')}, wanted {LEAST}: {met}")
-    print(f"  even {spread(told.even, '.3f')}; equal {spread(told.equal, '.3f')}")
-    print(f"  inside {spread(told.inside, '.3f')}; hindsight {spread(told.hindsight, '.3f')}")
-    met = "met" if statistics.median(told.back) <= WITHIN else "not met"
-    print(f"  rounds after a swap until the next {WINDOW} were at {AGAIN} of that sum:", end=" ")
-    print(f"{spread(told.back, 'g')}, wanted {WITHIN}: {met};", end=" ")
-    print(f"of what the run had before: {spread(told.as_before, 'g')}")
+        shown = (spread(getattr(of, what), form) for what, form in SHOWN.items())
+        found.rows.append((name, *shown))
+    for name, of in told.items():
+        met = statistics.median(of.balanced) >= LEAST
+        found.want(f"{name}: {LEAST} of the sum", spread(of.balanced, ".3f"), met)
+        met = statistics.median(of.back) <= WITHIN
+        found.want(f"{name}: back within {WITHIN} rounds", spread(of.back, "g"), met)
+    return found
 
 
 def measure(

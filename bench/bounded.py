@@ -21,6 +21,8 @@ import numpy as np
 from torch import Tensor, nn
 
 import paceline
+from bench.catalog import BOUNDED, ENOUGH
+from bench.findings import Findings, tell
 from bench.records import records
 from bench.tables import spread
 from paceline.tasks.lenet import LeNet
@@ -112,12 +114,13 @@ def main() -> None:
                     f"{told}, accuracy {run.quality['accuracy']:.4f}", file=sys.stderr, flush=True
                 )
     ratios = [b / a for a, b in zip(seconds["ssp"], seconds["ps-sync"], strict=True)]
-    print(f"most rounds ahead: {most}, allowed {BOUND}: {'met' if most <= BOUND else 'not met'}")
-    print(
-        f"seconds to loss {LOSS}: ssp {spread(seconds['ssp'], '.1f')}, "
-        f"ps-sync {spread(seconds['ps-sync'], '.1f')}; ssp is {spread(ratios, '.2f')} times as "
-        f"fast: {'met' if statistics.median(ratios) > 1 else 'not met'}"
-    )
+    result = Findings(("", f"seconds to loss {LOSS}"))
+    result.rows = [(name, spread(values, ".1f")) for name, values in seconds.items()]
+    result.want(f"nobody more than {BOUND} rounds ahead", str(most), most <= BOUND)
+    faster = statistics.median(ratios) > 1
+    result.want("`ssp` sooner at that loss than `ps-sync`", f"{spread(ratios, '.2f')}x", faster)
+    whole = args.repeats >= ENOUGH and args.transport == "auto"
+    tell(BOUNDED, result, args.repeats, whole=whole)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results"
 WORKERS = 2
+ENOUGH = 3  # repeats from which on findings are kept
 
 INDEPENDENT = "independent"
 LOCKSTEP = "In step only"
@@ -164,4 +165,88 @@ ADVICE = Bench(
     ),
 )
 
-BENCHES = (EXCHANGE, PEERS, SPARSE, ADVICE)
+WIRE = Bench(
+    name="wire",
+    title="The wire",
+    command="python -m bench.wire",
+    about=(
+        "80 MB of gradients pushed and 80 MB of parameters pulled by one worker from one server "
+        "over the loopback, each block received, applied and answered; beside iperf3, which only "
+        "moves bytes, one way. Bytes of both ways over the time that both took together."
+    ),
+)
+
+MEMORY = Bench(
+    name="memory",
+    title="Memory",
+    command="python -m bench.memory",
+    about=(
+        "Resident memory of a worker with 33 million dense parameters (132 MB) beside that of the "
+        "same worker with a tiny model, which is what Python and torch take by themselves."
+    ),
+)
+
+BOUNDED = Bench(
+    name="bounded",
+    title="Bounded staleness",
+    command="python -m bench.bounded",
+    about=(
+        "LeNet with two workers of which one is slowed three times: `ssp --bound 3` beside "
+        "`ps-sync`. How far one worker ever was ahead is checked from the records."
+    ),
+)
+
+CODECS = Bench(
+    name="codecs",
+    title="Codecs",
+    command="python -m bench.codecs",
+    about="LeNet on MNIST for six epochs, two workers over TCP, default settings.",
+)
+
+BALANCE = Bench(
+    name="balance",
+    title="Unequal workers",
+    command="python -m bench.balance",
+    about=(
+        "LeNet with two workers of which one is slowed 1.78 times, as parts of the sum of what "
+        "both do alone. *Even* is without `--balance`; *equal* is what two workers reach of which "
+        "none is slowed, which is what the exchange and being in step cost; *in hindsight* is the "
+        "most that shares could have reached that stay the same, were the exchange for nothing. "
+        "*Back* is after how many rounds the next ten were at 90 % of the sum once the other "
+        "worker is the slow one, and of what that run had before."
+    ),
+)
+
+CHECKPOINT = Bench(
+    name="checkpoint",
+    title="Checkpoints",
+    command="python -m bench.checkpoint",
+    about=(
+        "A model of 20 million parameters with a checkpoint each five seconds: what steps around "
+        "one take longer than those beside them in the same run, as a part of the throughput."
+    ),
+)
+
+GOODPUT = Bench(
+    name="goodput",
+    title="Kills",
+    command="python -m bench.goodput",
+    about=(
+        "LeNet with two workers, of whom, or of whose servers, one is killed every so many "
+        "seconds, beside the same run without kills."
+    ),
+)
+
+INSTRUMENTATION = Bench(
+    name="instrumentation",
+    title="What measuring costs",
+    command="python -m bench.instrumentation",
+    about=(
+        "Softmax [200], two workers over shared memory: steps that are measured against steps that "
+        "are not, in turns in one run. Throughput, on over off, is 1 / (steps + telling), less "
+        "what the supervisor takes."
+    ),
+)
+
+FINDINGS = (WIRE, MEMORY, BOUNDED, CODECS, BALANCE, CHECKPOINT, GOODPUT, INSTRUMENTATION)
+BENCHES = (EXCHANGE, PEERS, SPARSE, ADVICE, *FINDINGS)

@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 
 import paceline
+from bench.catalog import CHECKPOINT, ENOUGH
+from bench.findings import Findings, tell
 from bench.records import records
 from paceline.store.steps import Steps
 
@@ -115,15 +117,15 @@ def main(arguments: list[str] | None = None) -> None:
             found[name] += (now := measured(how, args.steps))
             told = " ".join(f"{cost:.1%}" for cost in now)
             print(f"{repeat + 1}/{args.repeats} {name}: {told}", file=sys.stderr, flush=True)
-    print(f"a checkpoint each {EVERY:g} s, of its throughput (wanted {MOST:.0%} at most):")
+    result = Findings()
     for name, all_of in found.items():
         if len(all_of) < 2:
-            print(f"  {name:<12} too few checkpoints in {args.steps} steps")
-            continue
+            raise SystemExit(f"{name}: too few checkpoints in {args.steps} steps.")
         mean = statistics.mean(all_of)
         error = statistics.stdev(all_of) / len(all_of) ** 0.5
-        met = "met" if mean <= MOST else "not met"
-        print(f"  {name:<12} {mean:.2%} +- {error:.2%} of {len(all_of)} checkpoints: {met}")
+        told = f"{mean:.2%} ± {error:.2%} of {len(all_of)} checkpoints"
+        result.want(f"{name}: at most {MOST:.0%}", told, mean <= MOST)
+    tell(CHECKPOINT, result, args.repeats, whole=args.repeats >= ENOUGH)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 import paceline
+from bench.catalog import ENOUGH, GOODPUT
+from bench.findings import Findings, tell
 from bench.records import records, speed
 from bench.tables import spread
 
@@ -116,27 +118,34 @@ def told(name: str, pairs: list[Pair]) -> str:
     )
 
 
-def accuracies(name: str, pairs: list[Pair]) -> str:
+def lost(found: Findings, name: str, pairs: list[Pair]) -> None:
     """What kills cost of the accuracy."""
     points = [pair.points for pair in pairs]
-    met = "met" if statistics.median(points) <= MOST else "not met"
-    return (
-        f"  {name}: {spread([float(p.harmed.deaths) for p in pairs], '.0f')} deaths, accuracy "
-        f"{spread([100 * p.harmed.accuracy for p in pairs], '.2f')} %, undisturbed "
-        f"{spread([100 * p.calm.accuracy for p in pairs], '.2f')} %; {spread(points, '+.2f')} "
-        f"points less, wanted at most {MOST}: {met}"
-    )
+    found.rows.append(row(name, pairs))
+    met = statistics.median(points) <= MOST
+    found.want(f"{name}: at most {MOST} points less", spread(points, "+.2f"), met)
 
 
-def goodputs(name: str, pairs: list[Pair]) -> str:
-    """What kills leave of the speed."""
+def left(found: Findings, name: str, pairs: list[Pair]) -> None:
+    """What they leave of the speed."""
     parts = [pair.goodput for pair in pairs]
-    met = "met" if statistics.median(parts) >= LEAST else "not met"
+    found.rows.append(row(name, pairs))
+    met = statistics.median(parts) >= LEAST
+    found.want(f"{name}: {LEAST} of the speed", spread(parts, ".3f"), met)
+
+
+HEAD = ("", "deaths", "accuracy, %", "undisturbed", "samples/s", "undisturbed")
+
+
+def row(name: str, pairs: list[Pair]) -> tuple[str, ...]:
+    """With kills and without."""
     return (
-        f"  {name}: {spread([float(p.harmed.deaths) for p in pairs], '.0f')} deaths, "
-        f"{spread([p.harmed.rate for p in pairs], ',.0f')} samples/s, undisturbed "
-        f"{spread([p.calm.rate for p in pairs], ',.0f')}; {spread(parts, '.3f')} of it, "
-        f"wanted {LEAST}: {met}"
+        name,
+        spread([float(p.harmed.deaths) for p in pairs], ".0f"),
+        spread([100 * p.harmed.accuracy for p in pairs], ".2f"),
+        spread([100 * p.calm.accuracy for p in pairs], ".2f"),
+        spread([p.harmed.rate for p in pairs], ",.0f"),
+        spread([p.calm.rate for p in pairs], ",.0f"),
     )
 
 
@@ -165,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.repeats < 1:
         parser.error("--repeats must be at least 1.")
-    rng = Random(args.seed)
+    rng, result = Random(args.seed), Findings(HEAD)
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch)
         if args.only != "goodput":
@@ -173,15 +182,16 @@ def main(arguments: list[str] | None = None) -> None:
             for steps, every in ((STEPS, 1.0), (minute, 10.0)):
                 taken = dict.fromkeys(CREWS, steps)
                 found = turns(out, CREWS, taken, every, args.repeats, rng)
-                print(f"{steps * WORKERS:,} steps, a kill every {every:.0f} s:")
-                for name, pairs in found.items():
-                    print(accuracies(name, pairs), flush=True)
+                for crew, pairs in found.items():
+                    name = f"ps-async tcp {crew}, {steps * WORKERS:,} steps, every {every:.0f} s"
+                    lost(result, name, pairs)
         if args.only != "accuracy":
             taken = {name: lasting(out, how, 90.0) for name, how in STRATEGIES.items()}
             found = turns(out, STRATEGIES, taken, 30.0, args.repeats, rng)
-            print("about 90 s, a kill every 30 s:")
-            for name, pairs in found.items():
-                print(goodputs(name, pairs), flush=True)
+            for crew, pairs in found.items():
+                left(result, f"{crew}, about 90 s, every 30 s", pairs)
+    whole = args.only is None and args.repeats >= ENOUGH
+    tell(GOODPUT, result, args.repeats, whole=whole)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ from torch import nn
 
 import paceline
 from bench.balance import role
+from bench.catalog import ENOUGH, INSTRUMENTATION
+from bench.findings import Findings, tell
 from paceline.data.base import Batch
 from paceline.data.sampler import Lot
 from paceline.launch.beat import Beat
@@ -55,6 +57,10 @@ WARM = 20  # blocks before it counts
 AFTER = 4  # steps after a change that do not count
 QUICKER = 0.75  # of a block's steps count
 LEAST = 0.99
+HEAD = (
+    *("", "steps, measured over not", "where nothing is turned off"),
+    *("telling, of a step", "supervisor, of a core"),
+)
 STAMPED = (
     *("paceline.worker.loop", "paceline.worker.batches", "paceline.tasks.softmax"),
     *("paceline.exchange.base", "paceline.exchange.shared_small", "paceline.exchange.shared_async"),
@@ -241,6 +247,7 @@ def main(arguments: list[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.repeats < 1 or args.steps < (WARM + 4) * BLOCK:
         parser.error(f"--repeats must be at least 1, --steps at least {(WARM + 4) * BLOCK}.")
+    result = Findings(HEAD)
     for strategy in args.strategies.split(","):
         found, same, telling, used = [], [], [], []
         for repeat in range(args.repeats):
@@ -257,17 +264,25 @@ def main(arguments: list[str] | None = None) -> None:
             now = f"steps {middle(found).value:.4f}, telling {statistics.median(telling):.4f}"
             told = f"{now}, supervisor {100 * used[-1]:.2f} % of a core"
             print(f"{repeat + 1}/{args.repeats} {strategy}: {told}", file=sys.stderr, flush=True)
-        tell(strategy, middle(found), statistics.median(telling), middle(same), spread(used))
+        add(result, strategy, middle(found), statistics.median(telling), middle(same), spread(used))
+    names = ("strategies", "steps")
+    usual = all(getattr(args, name) == parser.get_default(name) for name in names)
+    tell(INSTRUMENTATION, result, args.repeats, whole=usual and args.repeats >= ENOUGH)
 
 
-def tell(strategy: str, steps: Spread, telling: float, same: Spread, supervisor: Spread) -> None:
+def add(
+    result: Findings,
+    strategy: str,
+    steps: Spread,
+    telling: float,
+    same: Spread,
+    supervisor: Spread,
+) -> None:
     total = (1 - max(0.0, supervisor.value)) / (steps.value + telling)
-    met = "met" if total >= LEAST else "not met"
-    print(f"{strategy}: throughput on over off {total:.4f}, wanted {LEAST}: {met}")
-    print(f"  steps, measured over not {_interval(steps)}")
-    print(f"  where nothing is turned off {_interval(same)}")
-    print(f"  telling takes {telling:.4f} of a step")
-    print(f"  the supervisor takes {_interval(supervisor)} of a core")
+    measured = _interval(steps), _interval(same), f"{telling:.4f}", _interval(supervisor)
+    result.rows.append((strategy, *measured))
+    asked = f"{strategy}: throughput on over off {LEAST}"
+    result.want(asked, f"{total:.4f}", total >= LEAST)
 
 
 def _interval(found: Spread) -> str:

@@ -8,12 +8,15 @@ what Python and torch take by themselves.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 from torch import nn
 
 import paceline
+from bench.catalog import MEMORY
+from bench.findings import Findings, tell
 
 MOST = 3.2
 WAYS = (("ps-sync", "shm"), ("ps-async", "shm"), ("ps-sync", "tcp"), ("ps-async", "tcp"))
@@ -51,17 +54,17 @@ def resident(task: str, strategy: str, transport: str, out: Path) -> float:
 
 def main() -> None:
     model = 3300 * Wide.outputs * 4 / 1e6
-    print(f"the model has {model:.0f} MB")
+    found = Findings(("", "MB", "with a tiny model", "times the model", "times more"))
     with tempfile.TemporaryDirectory() as out:
         for strategy, transport in WAYS:
             tiny, wide = (resident(t, strategy, transport, Path(out)) for t in ("Tiny", "Wide"))
-            more = (wide - tiny) / model
-            print(
-                f"{strategy} {transport}: {wide:.0f} MB, {wide / model:.2f} times the model; "
-                f"{more:.2f} times more than with a tiny one ({tiny:.0f} MB), wanted {MOST}: "
-                f"{'met' if more <= MOST else 'not met'}",
-                flush=True,
-            )
+            name, whole, more = f"{strategy} {transport}", wide / model, (wide - tiny) / model
+            told = (f"{wide:.0f}", f"{tiny:.0f}", f"{whole:.2f}", f"{more:.2f}")
+            found.rows.append((name, *told))
+            asked = f"{name}: at most {MOST} times the model more than with a tiny one"
+            found.want(asked, f"{more:.2f}", more <= MOST)
+            print(f"{name}: {', '.join(told)}", file=sys.stderr, flush=True)
+    tell(MEMORY, found, 1, whole=True)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.advised import body as advice_body
-from bench.catalog import ADVICE, BENCHES, MODELS, SPARSE, Bench
+from bench.catalog import ADVICE, BENCHES, FINDINGS, MODELS, SPARSE, Bench
 from bench.clicks.table import body as sparse_body
 from bench.machine import sentence
 from bench.tables import Rates, table, wanted
+from bench.told import body as told_body
 from paceline.store.atomic import write_atomic
 
 PAGE = Path(__file__).parents[1] / "docs" / "BENCHMARKS.md"
@@ -31,6 +32,7 @@ HEAD = [
 
 # Those whose results are no rates of contenders.
 BODIES = {SPARSE.name: sparse_body, ADVICE.name: advice_body}
+BODIES |= dict.fromkeys((bench.name for bench in FINDINGS), told_body)
 
 
 def body(bench: Bench, all_rates: dict[str, Rates]) -> list[str]:

@@ -23,6 +23,8 @@ from multiprocessing.connection import Connection
 import torch
 from torch import nn
 
+from bench.catalog import ENOUGH, WIRE
+from bench.findings import Findings, tell
 from bench.tables import spread
 from paceline.exchange.base import Gradient, Post
 from paceline.exchange.gates import make_gate
@@ -134,12 +136,12 @@ def main() -> None:
         print(f"{repeat + 1}/{args.repeats} {told}", file=sys.stderr, flush=True)
     ours.close()
     ratios = [a / b for a, b in pairs]
-    met = "met" if statistics.median(ratios) >= LEAST else "not met"
-    print(
-        f"80 MB pushed and 80 MB pulled: {spread([a / 1e9 for a, _ in pairs], '.2f')} GB/s; "
-        f"iperf3 {spread([b / 1e9 for _, b in pairs], '.2f')} GB/s; "
-        f"ratio {spread(ratios, '.2f')}, wanted {LEAST}: {met}"
-    )
+    found = Findings(("", "GB/s"))
+    for name, rates in zip(("push and pull", "iperf3"), zip(*pairs, strict=True), strict=True):
+        found.rows.append((name, spread([rate / 1e9 for rate in rates], ".2f")))
+    met = statistics.median(ratios) >= LEAST
+    found.want(f"push and pull: {LEAST}x iperf3", spread(ratios, ".2f"), met)
+    tell(WIRE, found, args.repeats, whole=args.repeats >= ENOUGH)
 
 
 if __name__ == "__main__":

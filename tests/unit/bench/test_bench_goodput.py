@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from bench.goodput import STRATEGIES, TCP, Ended, Pair, accuracies, goodputs, kills
+from bench.findings import Findings
+from bench.goodput import STRATEGIES, TCP, Ended, Pair, kills, left, lost
 from paceline.spec import RunSpec
 
 
@@ -28,8 +29,13 @@ def test_what_kills_cost_and_what_they_leave() -> None:
         Pair(Ended(0.990, 1000.0, 0), Ended(accuracy, rate, 3))
         for accuracy, rate in ((0.989, 950.0), (0.980, 880.0), (0.991, 990.0))
     ]
-    assert "+0.10 (-0.10 – +1.00) points less, wanted at most 0.3: met" in accuracies("a", pairs)
-    assert "0.950 (0.880 – 0.990) of it, wanted 0.9: met" in goodputs("a", pairs)
     worse = [Pair(pair.calm, pairs[1].harmed) for pair in pairs]
-    assert "wanted at most 0.3: not met" in accuracies("a", worse)
-    assert "wanted 0.9: not met" in goodputs("a", worse)
+    found = Findings()
+    for some in (pairs, worse):
+        lost(found, "a", some)
+        left(found, "a", some)
+    assert found.wanted[:2] == [
+        ("a: at most 0.3 points less", "+0.10 (-0.10 – +1.00)", True),
+        ("a: 0.9 of the speed", "0.950 (0.880 – 0.990)", True),
+    ]
+    assert [met for _, _, met in found.wanted[2:]] == [False, False]
