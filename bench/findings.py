@@ -26,7 +26,7 @@ class Findings:
     wanted: list[tuple[str, str, bool]] = field(default_factory=list)
 
     def want(self, what: str, measured: str, met: bool) -> None:
-        self.wanted.append((what, measured, met))
+        self.wanted.append((what, measured, bool(met)))  # numpy has a kind of its own
 
     def record(self) -> dict[str, Any]:
         return {"head": self.head, "rows": self.rows, "wanted": self.wanted}

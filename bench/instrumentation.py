@@ -10,7 +10,7 @@ fall on both alike. Runs in which it replaces nothing show what the bench makes 
 
     steps        how long a step takes, measured over not: of each block the mean of its quicker
                  steps, for the slowest tell of the machine, and of rows that are made now and then
-    telling      what making rows and telling takes of a step, by the clock
+    telling      what making rows and telling takes of a step, in CPU time
     supervisor   (sampling, looking for stalls, hearing progress) the CPU time that runs with it
                  take more than runs without, as if all of it were taken from the workers
 
@@ -66,6 +66,7 @@ STAMPED = (
     *("paceline.exchange.base", "paceline.exchange.shared_small", "paceline.exchange.shared_async"),
 )
 _clock = time.monotonic
+_used = time.thread_time  # the supervisor, which telling wakes, is told by itself
 
 
 class InTurns(Softmax):
@@ -104,7 +105,7 @@ class InTurns(Softmax):
 
     def tell(self) -> None:
         assert self.telling is not None
-        # Rows are made of the steps that are told of, but telling goes by the clock.
+        # Rows are made of the steps that are told of, but it is told twice a second.
         part = 2 if self.hushes else 1  # of whose steps was told: half, or all
         self.began[-1] = part * self.telling.rows + self.telling.seconds
         self.began.tofile(Path(self.folder) / role())
@@ -121,14 +122,14 @@ class Telling:
         does, settle = Reporter.tell, StepWriter.settle
 
         def settles(*how: Any) -> None:
-            began = _clock()
+            began = _used()
             settle(*how)
-            self.rows += _clock() - began
+            self.rows += _used() - began
 
         def tells(*how: Any) -> None:
-            began, rows = _clock(), self.rows
+            began, rows = _used(), self.rows
             does(*how)  # which makes rows
-            self.seconds += _clock() - began - (self.rows - rows)
+            self.seconds += _used() - began - (self.rows - rows)
 
         Reporter.tell, StepWriter.settle = tells, settles  # type: ignore[method-assign]
 

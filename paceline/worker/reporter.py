@@ -135,11 +135,12 @@ class Reporter:
         """Of steps that were noted, with their phases as they are recorded; counts them."""
         t0, rows, samples, dropped = self._t0, [], 0, 0
         taken = self.taken - len(noted)
-        for epoch, given, loss, data, copy, gone, began, outcome in noted:
+        for (
+            epoch, given, loss, data, copy, gone, began,
+            (at, now, encode, push, pull, wait, update, version, stale, fetched, early, late,
+             _, _, _, _, _),
+        ) in noted:  # fmt: skip
             taken += 1
-            (
-                at, now, encode, push, pull, wait, update, version, stale, fetched, early, late, *_
-            ) = outcome  # fmt: skip
             count, fore, back = given, gone, at - began - gone
             if fetched or early:  # which are not this worker's computing
                 fore = max(0.0, gone - fetched)
