@@ -7,9 +7,9 @@ Click-like rows with 39 fields are made, of which the best possible log loss is 
 takes one pass over the same rows.
 
 speed     in turns with scikit-learn, Vowpal Wabbit and Spark MLlib, each in an environment of its
-          own (`bench/clicks` says what was chosen to suit it). Ours is told from the begin of the
-          first step to the end of the last; from text, the conversion to shards is in it too. Of
-          nobody the time counts in which its program is loaded.
+          own (`bench/clicks` says what was chosen to suit it). Ours trains from shards, and is told
+          from the begin of the first step to the end of the last; from text, the conversion to
+          shards is in it too. Of nobody the time counts in which its program is loaded.
 quality   log loss of strategies with two and four workers, beside that of one.
 wire      over TCP, steps of 1,000 rows: bytes each way beside what the rows in use come to, and
           beside the whole model; and seconds.
@@ -50,7 +50,6 @@ from paceline.measure.rates import durations
 from paceline.store.atomic import write_atomic
 
 ROWS = 4_000_000
-TEXT_ROWS = 2_000_000
 FEATURES = 33_762_578
 BATCH = 1000
 SECONDS = 900.0
@@ -64,13 +63,12 @@ OURS: dict[str, dict[str, Any]] = {
     "ps-async shm, 2 workers": {"strategy": "ps-async", "workers": 2, "transport": "shm"},
     "ps-sync shm, 2 workers": {"strategy": "ps-sync", "workers": 2, "transport": "shm"},
 }
-FROM_TEXT, FROM_SHARDS = "hogwild from text", "hogwild from shards"
+FROM_TEXT = "hogwild from text"
 PEERS = {
     "scikit-learn": "bench.clicks.sklearn_sgd",
     "Vowpal Wabbit": "bench.clicks.vowpal",
     "Spark MLlib": "bench.clicks.spark_lr",
 }
-SMALL = ("Vowpal Wabbit", FROM_TEXT, FROM_SHARDS)  # those of the rows that are there as text
 
 
 class Ground:
@@ -78,21 +76,17 @@ class Ground:
 
     def __init__(self, folder: Path, rows: int) -> None:
         self.folder = folder
-        self.many = self._made(rows)
-        self.few = self._made(min(rows, TEXT_ROWS))
+        self.shards = folder / "clicks" / f"{rows}x{FEATURES}-0"
         self.texts = folder / "texts"
-        write_texts(self.few, self.texts)
-
-    def _made(self, rows: int) -> Path:
         say(f"making {rows:,} rows")
         clicks.check(f"{rows}x{FEATURES}", str(self.folder), 0)
-        return self.folder / "clicks" / f"{rows}x{FEATURES}-0"
+        write_texts(self.shards, self.texts)
 
     def floor(self) -> float:
         """The log loss of who knows every weight."""
         from paceline.data.sparse.generate import BIAS
 
-        test = read(self.many, "test")
+        test = read(self.shards, "test")
         known = np.unique(test.ids)
         at = weights(known)
         scores = at[np.searchsorted(known, test.ids)].sum(1) + BIAS
@@ -119,9 +113,7 @@ def measured(run: paceline.Run, before: float = 0.0) -> Measured:
 def ours(ground: Ground, out: Path, name: str) -> Measured:
     if name == FROM_TEXT:
         return from_text(ground, out)
-    if name == FROM_SHARDS:
-        return measured(train(out, ground.few, **OURS["hogwild, 2 workers"]))
-    return measured(train(out, ground.many, **OURS[name]))
+    return measured(train(out, ground.shards, **OURS[name]))
 
 
 def from_text(ground: Ground, out: Path) -> Measured:
@@ -137,9 +129,8 @@ def from_text(ground: Ground, out: Path) -> Measured:
 
 
 def peer(ground: Ground, name: str) -> Measured:
-    shards = ground.few if name in SMALL else ground.many
     command = [str(environment("sparse")), "-m", PEERS[name]]
-    command += ["--shards", str(shards), "--texts", str(ground.texts)]
+    command += ["--shards", str(ground.shards), "--texts", str(ground.texts)]
     return Measured(**json.loads(outputs([command], SECONDS)[0]))
 
 
@@ -165,7 +156,7 @@ def qualities(ground: Ground) -> dict[str, float]:
     found = {}
     for name, way in ways.items():
         with tempfile.TemporaryDirectory(dir=ground.folder) as out:
-            found[name] = float(train(Path(out), ground.few, **way).quality["loss"])
+            found[name] = float(train(Path(out), ground.shards, **way).quality["loss"])
         say(f"{name:24} log loss {found[name]:.5f}")
     return found
 
@@ -177,14 +168,14 @@ def wire(ground: Ground) -> dict[str, Any]:
     for name, dense, steps in (("sparse", False, WIRE_STEPS), ("dense", True, DENSE_STEPS)):
         more = {"dense": dense, "steps": steps, "epochs": None, "evaluate": "never"}
         with tempfile.TemporaryDirectory(dir=ground.folder) as out:
-            run = train(Path(out), ground.few, **way, **more)
+            run = train(Path(out), ground.shards, **way, **more)
             (steps_,) = records(run)
             found[name] = {
                 "seconds": statistics.median(durations(steps_[1:]).tolist()),
                 "sent": traffic(run, "sent_mb", steps),
                 "received": traffic(run, "received_mb", steps),
             }
-    data = open_data("shards", str(ground.few), 0).train
+    data = open_data("shards", str(ground.shards), 0).train
     dealt = order(data, 0)
     batches = [dealt.rows(0, s * BATCH, (s + 1) * BATCH) for s in range(WIRE_STEPS)]
     found["rows"] = statistics.mean(len(np.unique(data.batch(b)[0].ids)) for b in batches)
@@ -229,7 +220,7 @@ def say(text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    names = [*PEERS, *OURS, FROM_TEXT, FROM_SHARDS]
+    names = [*PEERS, *OURS, FROM_TEXT]
     parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS))
     parser.add_argument("--contenders", default=";".join(names), help="by semicolon")
     parser.add_argument("--repeats", type=int, default=REPEATS)

@@ -54,7 +54,7 @@ def test_rows_that_are_made_to_tell_are_timed_once(monkeypatch: pytest.MonkeyPat
         now[0] += 1.0
         StepWriter.settle(self)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(instrumentation, "_clock", lambda: now[0])
+    monkeypatch.setattr(instrumentation, "_used", lambda: now[0])
     monkeypatch.setattr(StepWriter, "settle", settle)
     monkeypatch.setattr(Reporter, "tell", tell)
     telling = instrumentation.Telling()

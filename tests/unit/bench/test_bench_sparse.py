@@ -83,7 +83,6 @@ def test_what_is_told() -> None:
             "hogwild, 1 worker": all_(110, 0.49),
             "hogwild, 2 workers": all_(240, 0.49),
             "hogwild from text": all_(60, 0.49),
-            "hogwild from shards": all_(210, 0.49),
         },
         "quality": {"single": 0.5, "hogwild shm, 2 workers": 0.503},
         "wire": {
