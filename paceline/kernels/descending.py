@@ -21,6 +21,8 @@ SAMPLES_AHEAD = 3  # whose rows are brought near before they are used
 ENTRIES_AHEAD = 8  # samples whose entries are
 HELD = 4  # samples whose rows are known: a power of two, and more than those ahead
 NOTHING = np.float32(0.0)
+LANES = 16  # numbers that a processor takes at once, at most
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 FACTORS = 256  # of at most 2 each: their product is a number still
 
 
@@ -74,6 +76,15 @@ def found(rule, table, near, tags, shift, row):  # type: ignore[no-untyped-def]
     return at
 
 
+@inlined
+def use(way, width, at_once, steps, entry):  # type: ignore[no-untyped-def]
+    """The weight of a row; with `at_once` its state goes to `steps`."""
+    row = array_at(way, width, np.float32)
+    if at_once:
+        steps[entry] = row[1]
+    return row[0]
+
+
 @pasted
 def _descend(  # type: ignore[no-untyped-def]
     rule,
@@ -82,6 +93,7 @@ def _descend(  # type: ignore[no-untyped-def]
     near,
     tags,
     ways,
+    steps,
     lr,
     a,
     b,
@@ -105,6 +117,7 @@ def _descend(  # type: ignore[no-untyped-def]
     loss, tilt, highest = 0.0, 0.0, np.uint32(0)
     product, factors = 1.0, 0
     valued, decay = not plain and len(values_at) > 0, np.float32(0) if plain else a
+    at_once = plain and rule == ADAGRAD
     width, shift = width_of(rule), shift_of(len(tags))
     for sample in range(-SAMPLES_AHEAD, len(labels)):
         if highest >= len(table):
@@ -121,12 +134,13 @@ def _descend(  # type: ignore[no-untyped-def]
             fours = 0 if valued else count & ~3
             for entry in range(0, fours, 4):  # four sums, none of which waits for another
                 at = np.uint64(entry)
-                z += array_at(ways[of, at], width, np.float32)[0]
-                z1 += array_at(ways[of, at + np.uint64(1)], width, np.float32)[0]
-                z2 += array_at(ways[of, at + np.uint64(2)], width, np.float32)[0]
-                z3 += array_at(ways[of, at + np.uint64(3)], width, np.float32)[0]
+                z += use(ways[of, at], width, at_once, steps, at)
+                z1 += use(ways[of, at + ONE], width, at_once, steps, at + ONE)
+                z2 += use(ways[of, at + TWO], width, at_once, steps, at + TWO)
+                z3 += use(ways[of, at + THREE], width, at_once, steps, at + THREE)
             for entry in range(fours, count):
-                weight = array_at(ways[of, np.uint64(entry)], width, np.float32)[0]
+                at = np.uint64(entry)
+                weight = use(ways[of, at], width, at_once, steps, at)
                 z += weight * values[entry] if valued else weight
             z = (z + z1) + (z2 + z3)
             small = math.exp(-abs(z))
@@ -139,17 +153,29 @@ def _descend(  # type: ignore[no-untyped-def]
                 product, factors = 1.0, 0
             push = np.float32((chance - labels[sample]) * scale)
             tilt += float(push)
+            square, rate = push * push, lr * push
+            if at_once:
+                for entry in range((count + LANES - 1) & -LANES):
+                    steps[entry] = rate / (math.sqrt(steps[entry] + square) + b)
             both = min(count, len(coming))
             for entry in range(both):  # what waits for memory beside what waits for arithmetic
                 highest = max(highest, coming[entry])
                 ways[to, np.uint64(entry)] = found(rule, table, near, tags, shift, coming[entry])
                 row = array_at(ways[of, np.uint64(entry)], width, np.float32)
-                g = push * values[entry] if valued else push
-                change_row(rule, row, g, lr, decay, b, c)
+                if at_once:
+                    weight, state = row[0] - steps[np.uint64(entry)], row[1] + square
+                    row[0], row[1] = weight, state
+                else:
+                    g = push * values[entry] if valued else push
+                    change_row(rule, row, g, lr, decay, b, c)
             for entry in range(both, count):
                 row = array_at(ways[of, np.uint64(entry)], width, np.float32)
-                g = push * values[entry] if valued else push
-                change_row(rule, row, g, lr, decay, b, c)
+                if at_once:
+                    weight, state = row[0] - steps[np.uint64(entry)], row[1] + square
+                    row[0], row[1] = weight, state
+                else:
+                    g = push * values[entry] if valued else push
+                    change_row(rule, row, g, lr, decay, b, c)
         for entry in range(both, len(coming)):
             highest = max(highest, coming[entry])
             ways[to, np.uint64(entry)] = found(rule, table, near, tags, shift, coming[entry])
@@ -162,7 +188,7 @@ def _loop_of(rule: int) -> Any:
 
     @compiled
     def loop(  # type: ignore[no-untyped-def]
-        table, near, tags, ways, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
+        table, near, tags, ways, steps, lr, a, b, c, ids_at, values_at, counts, labels, bias, scale
     ):
         if rule in (SGD, ADAGRAD) and a == 0 and not len(values_at):
             return _descend(
@@ -172,6 +198,7 @@ def _loop_of(rule: int) -> Any:
                 near,
                 tags,
                 ways,
+                steps,
                 lr,
                 a,
                 b,
@@ -190,6 +217,7 @@ def _loop_of(rule: int) -> Any:
             near,
             tags,
             ways,
+            steps,
             lr,
             a,
             b,

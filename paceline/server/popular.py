@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from paceline.kernels import popular
 from paceline.kernels.arrays import Floats
-from paceline.kernels.descending import DESCENDING, HELD
+from paceline.kernels.descending import DESCENDING, HELD, LANES
 
 PLACES = 2048  # with a table of eight bytes a row, small enough for the nearest cache
 KEPT = 8000  # samples, before others see what changed
@@ -41,9 +41,10 @@ def descend(table: Floats, told: Told, *samples: Any, places: Places | None = No
     rule, *numbers = told
     places = places or Places(2, table.shape[1])
     counts = samples[2]
-    ways = np.empty((HELD, max(1, int(counts.max(initial=0)))), np.int64)
+    most = max(1, int(counts.max(initial=0)))
+    ways, steps = np.empty((HELD, most), np.int64), np.zeros(most + LANES, np.float32)
     loop = DESCENDING[rule]
-    found: Found = loop(table, places.near, places.tags, ways, *numbers, *samples)
+    found: Found = loop(table, places.near, places.tags, ways, steps, *numbers, *samples)
     return found
 
 

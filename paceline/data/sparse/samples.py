@@ -15,7 +15,7 @@ from paceline.data.sparse.rows import ENTRY_BYTES, Located, SparseRows, whole
 from paceline.data.sparse.shards import Manifest, Part, open_shard, whole_manifest
 from paceline.errors import DataError
 from paceline.kernels.ahead import bring_to_read
-from paceline.kernels.jit import compiled
+from paceline.kernels.jit import compiled, inlined
 from paceline.kernels.places import array_at
 
 CHUNK = 1024  # rows side by side on disk, which are read together
@@ -174,17 +174,34 @@ class SparseSamples:
         )
 
 
+@inlined
+def _shard_of(first, row):  # type: ignore[no-untyped-def]
+    """The shard that has a row: near where it would be if all were equally long, as most are."""
+    shard = row * (len(first) - 1) // first[-1]
+    while row < first[shard]:
+        shard -= 1
+    while row >= first[shard + 1]:
+        shard += 1
+    return shard
+
+
 @compiled
 def _locate(first, entries, places, width, rows, ids, values, counts, labels):  # type: ignore[no-untyped-def]
     """Where these rows are, and their labels; whether they are where shards can have them. Counts
     are found where rows do not all have one `width`."""
     low = high = most = labels_at = ids_at = offsets_at = values_at = np.int64(0)
-    for place in range(len(rows)):
+    coming = np.empty(LABELS_AHEAD, np.int64)  # where labels are that are brought near
+    for place in range(len(rows) + LABELS_AHEAD):
+        turn = np.uint64(place % LABELS_AHEAD)
+        if LABELS_AHEAD <= place:
+            labels[place - LABELS_AHEAD] = array_at(coming[turn], 1, np.uint8)[0]
+        if place >= len(rows):
+            continue
         row, count = rows[place], np.int64(width)
         if row < low or row >= high:  # not in the shard of the row before
             if row < 0 or row >= first[-1]:
                 return False
-            shard = np.searchsorted(first, row, side="right") - 1
+            shard = _shard_of(first, row)
             low, high, most = first[shard], first[shard + 1], entries[shard]
             labels_at, ids_at = places[shard, LABELS], places[shard, IDS]
             offsets_at, values_at = places[shard, OFFSETS], places[shard, VALUES]
@@ -199,9 +216,8 @@ def _locate(first, entries, places, width, rows, ids, values, counts, labels):  
         ids[place] = ids_at + ENTRY_BYTES * begin
         if len(values):
             values[place] = values_at + ENTRY_BYTES * begin
-        soon = rows[min(place + LABELS_AHEAD, len(rows) - 1)] - low
-        bring_to_read(labels_at + soon)
-        labels[place] = array_at(labels_at + local, 1, np.uint8)[0]
+        coming[turn] = labels_at + local
+        bring_to_read(coming[turn])
     return True
 
 
