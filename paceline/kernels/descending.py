@@ -110,7 +110,9 @@ def _descend(  # type: ignore[no-untyped-def]
     The table is [rows, weight and state], side by side, and `near` has the same of those rows that
     `tags` names. `ways`, [HELD, most entries of a sample], is where it remembers addresses.
     Samples' entries are where they are; it ends before one that has a row beyond the table. With
-    `plain` all entries are one, and weights do not decay.
+    `plain` all entries are one, and weights do not decay. Then a sample's `steps` are found at once
+    for Adagrad, as many together as the processor takes: a row that it has twice changes twice by
+    the same. There is room in `steps` for LANES more.
 
     The loss is Σ log(1 + e^−|z|) + max(z, 0) − yz. Of some samples at a time, log of the product.
     """
