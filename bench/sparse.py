@@ -64,9 +64,10 @@ OURS: dict[str, dict[str, Any]] = {
 }
 FROM_TEXT = "hogwild from text"
 PEERS = {
-    "scikit-learn": "bench.clicks.sklearn_sgd",
-    "Vowpal Wabbit": "bench.clicks.vowpal",
-    "Spark MLlib": "bench.clicks.spark_lr",
+    "scikit-learn": ["bench.clicks.sklearn_sgd"],
+    "Vowpal Wabbit": ["bench.clicks.vowpal"],
+    "Vowpal Wabbit, names": ["bench.clicks.vowpal", "--names"],
+    "Spark MLlib": ["bench.clicks.spark_lr"],
 }
 
 
@@ -131,7 +132,7 @@ def converted(ground: Ground, to: Path, *more: str) -> float:
 
 
 def peer(ground: Ground, name: str) -> Measured:
-    command = [str(environment("sparse")), "-m", PEERS[name]]
+    command = [str(environment("sparse")), "-m", *PEERS[name]]
     command += ["--shards", str(ground.shards), "--texts", str(ground.texts)]
     return Measured(**json.loads(outputs([command], SECONDS)[0]))
 

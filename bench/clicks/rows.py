@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 PIECE = 100_000  # rows that are held or written at a time
 COUNTS = 13  # fields that count something, the first
+NAMES = [f"I{n}" for n in range(1, COUNTS + 1)] + [f"C{n}" for n in range(1, 27)]
 
 
 class Rows(NamedTuple):
@@ -33,6 +34,7 @@ def flags() -> argparse.Namespace:
     parser.add_argument("--shards", type=Path, required=True)
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--passes", type=int, default=1)
+    parser.add_argument("--names", action="store_true", help="features by field and value")
     return parser.parse_args()
 
 
@@ -73,21 +75,26 @@ def tell(rows: int, seconds: float, loss: float, memory_mb: float) -> None:
 
 
 def write_texts(shards: Path, texts: Path) -> None:
-    """The same rows as every contender likes them best: as Criteo's, and as Vowpal Wabbit's."""
+    """The same rows as Criteo's; and as Vowpal Wabbit's, with features as numbers, which it likes
+    best, and as names, which say what Criteo's fields do."""
     texts.mkdir(parents=True, exist_ok=True)
     first = counts_of(read(shards, "train"), read(shards, "test"))
     for part in ("train", "test"):
         rows = read(shards, part)
         with (
             (texts / f"{part}.criteo").open("w") as criteo,
-            (texts / f"{part}.vw").open("w") as vowpal,
+            (texts / f"{part}.vw").open("w") as numbers,
+            (texts / f"{part}.names.vw").open("w") as named,
         ):
             for piece in pieces(rows):
                 for label, ids in zip(piece.labels.tolist(), piece.ids.tolist(), strict=True):
-                    counts = (str(first[id_]) for id_ in ids[:COUNTS])
-                    names = (f"{id_:08x}" for id_ in ids[COUNTS:])
-                    criteo.write(f"{label}\t" + "\t".join((*counts, *names)) + "\n")
-                    vowpal.write(f"{2 * label - 1} | {' '.join(map(str, ids))}\n")
+                    counts = [str(first[id_]) for id_ in ids[:COUNTS]]
+                    fields = counts + [f"{id_:08x}" for id_ in ids[COUNTS:]]
+                    criteo.write(f"{label}\t" + "\t".join(fields) + "\n")
+                    sign = 2 * label - 1
+                    numbers.write(f"{sign} | {' '.join(map(str, ids))}\n")
+                    names = map("_".join, zip(NAMES, fields, strict=True))
+                    named.write(f"{sign} | {' '.join(names)}\n")
 
 
 def counts_of(*parts: Rows) -> dict[int, int]:

@@ -77,12 +77,50 @@ def found(rule, table, near, tags, shift, row):  # type: ignore[no-untyped-def]
 
 
 @inlined
+def find_steps(steps, count, push, lr, b):  # type: ignore[no-untyped-def]
+    """Of Adagrad, where there is the state of each row: what is taken off its weight."""
+    square, rate = push * push, lr * push
+    for entry in range((count + LANES - 1) & -LANES):
+        steps[entry] = rate / (math.sqrt(steps[entry] + square) + b)
+
+
+@pasted
+def change(rule, at_once, ways, of, steps, entry, g, lr, a, b, c):  # type: ignore[no-untyped-def]
+    """Apply a gradient to the row of an entry; with `at_once` its step is known."""
+    at = np.uint64(entry)
+    row = array_at(ways[of, at], width_of(rule), np.float32)
+    if at_once:  # both numbers are read and written together
+        weight, state = row[0] - steps[at], row[1] + g * g
+        row[0], row[1] = weight, state
+    else:
+        change_row(rule, row, g, lr, a, b, c)
+
+
+@inlined
 def use(way, width, at_once, steps, entry):  # type: ignore[no-untyped-def]
     """The weight of a row; with `at_once` its state goes to `steps`."""
     row = array_at(way, width, np.float32)
     if at_once:
         steps[entry] = row[1]
     return row[0]
+
+
+@pasted
+def score(ways, of, width, at_once, steps, bias, count, valued, values):  # type: ignore[no-untyped-def]
+    """Of a sample: the sum of its rows' weights, each times its value where there are values."""
+    z, z1, z2, z3 = bias, NOTHING, NOTHING, NOTHING
+    fours = 0 if valued else count & ~3
+    for entry in range(0, fours, 4):  # four sums, none of which waits for another
+        at = np.uint64(entry)
+        z += use(ways[of, at], width, at_once, steps, at)
+        z1 += use(ways[of, at + ONE], width, at_once, steps, at + ONE)
+        z2 += use(ways[of, at + TWO], width, at_once, steps, at + TWO)
+        z3 += use(ways[of, at + THREE], width, at_once, steps, at + THREE)
+    for entry in range(fours, count):
+        at = np.uint64(entry)
+        weight = use(ways[of, at], width, at_once, steps, at)
+        z += weight * values[entry] if valued else weight
+    return (z + z1) + (z2 + z3)
 
 
 @pasted
@@ -132,19 +170,7 @@ def _descend(  # type: ignore[no-untyped-def]
         if sample >= 0:
             count = counts[sample]
             values = array_at(values_at[sample] if valued else 0, count, np.float32)
-            z, z1, z2, z3 = bias, NOTHING, NOTHING, NOTHING
-            fours = 0 if valued else count & ~3
-            for entry in range(0, fours, 4):  # four sums, none of which waits for another
-                at = np.uint64(entry)
-                z += use(ways[of, at], width, at_once, steps, at)
-                z1 += use(ways[of, at + ONE], width, at_once, steps, at + ONE)
-                z2 += use(ways[of, at + TWO], width, at_once, steps, at + TWO)
-                z3 += use(ways[of, at + THREE], width, at_once, steps, at + THREE)
-            for entry in range(fours, count):
-                at = np.uint64(entry)
-                weight = use(ways[of, at], width, at_once, steps, at)
-                z += weight * values[entry] if valued else weight
-            z = (z + z1) + (z2 + z3)
+            z = score(ways, of, width, at_once, steps, bias, count, valued, values)
             small = math.exp(-abs(z))
             chance = (1.0 if z >= 0 else small) / (1.0 + small)
             loss += max(z, 0.0) - labels[sample] * z
@@ -155,29 +181,17 @@ def _descend(  # type: ignore[no-untyped-def]
                 product, factors = 1.0, 0
             push = np.float32((chance - labels[sample]) * scale)
             tilt += float(push)
-            square, rate = push * push, lr * push
             if at_once:
-                for entry in range((count + LANES - 1) & -LANES):
-                    steps[entry] = rate / (math.sqrt(steps[entry] + square) + b)
+                find_steps(steps, count, push, lr, b)
             both = min(count, len(coming))
             for entry in range(both):  # what waits for memory beside what waits for arithmetic
                 highest = max(highest, coming[entry])
                 ways[to, np.uint64(entry)] = found(rule, table, near, tags, shift, coming[entry])
-                row = array_at(ways[of, np.uint64(entry)], width, np.float32)
-                if at_once:
-                    weight, state = row[0] - steps[np.uint64(entry)], row[1] + square
-                    row[0], row[1] = weight, state
-                else:
-                    g = push * values[entry] if valued else push
-                    change_row(rule, row, g, lr, decay, b, c)
+                g = push * values[entry] if valued else push
+                change(rule, at_once, ways, of, steps, entry, g, lr, decay, b, c)
             for entry in range(both, count):
-                row = array_at(ways[of, np.uint64(entry)], width, np.float32)
-                if at_once:
-                    weight, state = row[0] - steps[np.uint64(entry)], row[1] + square
-                    row[0], row[1] = weight, state
-                else:
-                    g = push * values[entry] if valued else push
-                    change_row(rule, row, g, lr, decay, b, c)
+                g = push * values[entry] if valued else push
+                change(rule, at_once, ways, of, steps, entry, g, lr, decay, b, c)
         for entry in range(both, len(coming)):
             highest = max(highest, coming[entry])
             ways[to, np.uint64(entry)] = found(rule, table, near, tags, shift, coming[entry])

@@ -193,7 +193,7 @@ def _locate(first, entries, places, width, rows, ids, values, counts, labels):  
     coming = np.empty(LABELS_AHEAD, np.int64)  # where labels are that are brought near
     for place in range(len(rows) + LABELS_AHEAD):
         turn = np.uint64(place % LABELS_AHEAD)
-        if LABELS_AHEAD <= place:
+        if place >= LABELS_AHEAD:
             labels[place - LABELS_AHEAD] = array_at(coming[turn], 1, np.uint8)[0]
         if place >= len(rows):
             continue

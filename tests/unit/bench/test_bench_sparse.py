@@ -59,7 +59,7 @@ def test_log_loss_of_a_guess() -> None:
 def test_contenders_can_run() -> None:
     for how in OURS.values():
         RunSpec(task="sparse-logreg", **how)
-    for module in PEERS.values():
+    for module, *_ in PEERS.values():
         assert Path(f"{module.replace('.', '/')}.py").name in {
             path.name for path in Path(sys.modules["bench.clicks"].__path__[0]).iterdir()
         }
