@@ -1,6 +1,6 @@
 """Logistic regression with 33,762,578 features: how fast, how good, and how much travels.
 
-    make bench-sparse                              all of it, about half an hour
+    make bench-sparse                              all of it, about a quarter of an hour
     python -m bench.sparse --only speed --rows 1000000 --repeats 2
 
 Click-like rows with 39 fields are made, of which the best possible log loss is known. Everything

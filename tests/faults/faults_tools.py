@@ -106,20 +106,33 @@ def _stepped(folder: Path, role: str) -> bool:
 def harm(runs: Path, act: Callable[[dict[str, int]], None], *roles: str) -> Iterator[Watch]:
     """Do `act` to the pids of the run in `runs` when it is in the middle and has these roles."""
     watch = Watch(runs)
+
+    def look() -> bool:
+        watch.pids = watch.look()
+        if not watch.pids or not set(roles) <= watch.pids.keys():
+            return False
+        watch.harmed = time.monotonic()
+        act(watch.pids)
+        return True
+
+    with beside(look, 0.01):
+        yield watch
+
+
+@contextmanager
+def beside(look: Callable[[], bool], every: float) -> Iterator[None]:
+    """Look again and again, in another thread, until that says that it is done."""
     over = threading.Event()
 
     def wait() -> None:
-        while not over.wait(0.01):
-            watch.pids = watch.look()
-            if watch.pids and set(roles) <= watch.pids.keys():
-                watch.harmed = time.monotonic()
-                act(watch.pids)
+        while not over.wait(every):
+            if look():
                 return
 
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     try:
-        yield watch
+        yield
     finally:
         over.set()
         thread.join(5)

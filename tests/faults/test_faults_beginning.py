@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from faults_tools import ALL, alive, harm, task
+from faults_tools import ALL, alive, beside, harm, task
 from test_faults_restart import counted, train
 
 import paceline
@@ -24,25 +24,20 @@ pytestmark = [pytest.mark.parallel, pytest.mark.timeout(60, method="signal")]
 @contextmanager
 def as_soon_as_born(runs: Path, role: str, act: Callable[[int], None]) -> Iterator[list[int]]:
     """Do it to a role once it has a process."""
-    over, done = threading.Event(), list[int]()
+    done: list[int] = []
 
-    def wait() -> None:
-        while not over.wait(0.002):
-            for live in runs.glob("[!.]*/roles.json"):
-                roles = json.loads(live.read_text())["roles"]
-                pids = [each["pid"] for each in roles if each["role"] == role and each["pid"]]
-                if pids:
-                    done.append(pids[0])
-                    act(pids[0])
-                    return
+    def look() -> bool:
+        for live in runs.glob("[!.]*/roles.json"):
+            roles = json.loads(live.read_text())["roles"]
+            pids = [each["pid"] for each in roles if each["role"] == role and each["pid"]]
+            if pids:
+                done.append(pids[0])
+                act(pids[0])
+                return True
+        return False
 
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    try:
+    with beside(look, 0.002):
         yield done
-    finally:
-        over.set()
-        thread.join(5)
 
 
 def killing(after: float) -> Callable[[int], None]:

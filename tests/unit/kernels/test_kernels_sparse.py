@@ -110,17 +110,24 @@ def test_rules_are_torchs_own_for_sparse_gradients(name: str, together: bool) ->
         assert weights == pytest.approx(parameter.detach().numpy(), rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.matrix(3)
+# Without decay and values, the rules that are used most have loops of their own.
+DECAYED = [(name, decay) for name in (*OPTIMIZERS, "ftrl") for decay in (0.0, 0.01)]
+
+
 @pytest.mark.parametrize("valued", [False, True])
-@pytest.mark.parametrize("name", [*OPTIMIZERS, "ftrl"])
-def test_sample_by_sample_is_batches_of_one(name: str, valued: bool) -> None:
+@pytest.mark.parametrize(("name", "decay"), DECAYED)
+@pytest.mark.parametrize("width", [3, 16, 39])
+def test_sample_by_sample_is_batches_of_one(
+    name: str, decay: float, valued: bool, width: int
+) -> None:
     rng = np.random.default_rng(11)
-    samples, features = 30, 12
-    offsets = np.arange(samples + 1) * 3
-    ids_ = np.concatenate([rng.permutation(features)[:3] for _ in range(samples)]).astype(np.int32)
-    values = rng.normal(size=3 * samples if valued else 0).astype(np.float32)
+    samples, features = 30, 4 * width
+    offsets = np.arange(samples + 1) * width
+    chosen = [rng.permutation(features)[:width] for _ in range(samples)]
+    ids_ = np.concatenate(chosen).astype(np.int32)
+    values = rng.normal(size=width * samples if valued else 0).astype(np.float32)
     labels = rng.integers(0, 2, samples).astype(np.float32)
-    rule = RowRule(name, Hyper(l1=0.01, weight_decay=0.01))
+    rule = RowRule(name, Hyper(l1=0.01, weight_decay=decay))
     one, other = (np.zeros((features, 1 + STATES[name], 1), np.float32) for _ in range(2))
     bias, scale = np.float32(0.2), np.float32(0.5)
     descend = rule.descending(one[..., 0], 0.1, 3)
@@ -131,16 +138,28 @@ def test_sample_by_sample_is_batches_of_one(name: str, valued: bool) -> None:
     assert highest == max(ids_)
     losses, tilts = 0.0, 0.0
     for sample in range(samples):
-        mine = slice(3 * sample, 3 * sample + 3)
-        rows, found = ids_[mine].astype(np.int64), np.zeros(3, np.float32)
+        mine = slice(width * sample, width * (sample + 1))
+        rows, found = ids_[mine].astype(np.int64), np.zeros(width, np.float32)
         told = sparse.logistic(
-            *(other[rows, 0, 0], np.arange(3, dtype=np.int32), np.array([0, 3])),
+            *(other[rows, 0, 0], np.arange(width, dtype=np.int32), np.array([0, width])),
             *(values[mine], labels[sample : sample + 1], bias, scale, found),
         )
         losses, tilts = losses + told[0], tilts + told[1]
         rule(other[:, 0], other[:, 1:], rows, found[:, None], 0.1, 3)
     assert one == pytest.approx(other, rel=1e-5, abs=1e-6)
     assert (loss, tilt) == pytest.approx((losses, tilts), rel=1e-5)
+
+
+def test_a_row_that_a_sample_has_twice_takes_the_same_step_twice() -> None:
+    """Plain Adagrad finds all steps of a sample before it takes one."""
+    table = np.full((3, 2), 0.25, np.float32)
+    entries = SparseRows(torch.tensor([1, 2, 1], dtype=torch.int32), torch.tensor([0, 3]))
+    descend = RowRule("adagrad", Hyper()).descending(table, 0.1, 1)
+    descend(*entries.located(), np.ones(1, np.float32), np.float32(0), np.float32(1))
+    push = 1 / (1 + np.exp(-0.75)) - 1  # of its three weights
+    step = 0.1 * push / (np.sqrt(0.25 + push**2) + Hyper().eps)
+    assert table[:, 0] == pytest.approx([0.25, 0.25 - 2 * step, 0.25 - step], rel=1e-5)
+    assert table[:, 1] == pytest.approx(0.25 + np.array([0, 2, 1]) * push**2, rel=1e-5)
 
 
 def test_ftrl_is_the_papers_of_rows_and_of_ranges() -> None:

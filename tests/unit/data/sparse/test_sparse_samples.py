@@ -143,3 +143,11 @@ def test_a_damaged_shard_ends_a_run(tmp_path: Path, strategy: str) -> None:
     asked = {"task": "sparse-logreg", "data": "shards", "data_dir": str(folder), "batch": 20}
     with pytest.raises(PacelineError, match="damaged; convert the data again"):
         paceline.fit(**asked, out=tmp_path / "runs", strategy=strategy, max_restarts=0)
+
+
+@given(lengths=st.lists(st.integers(0, 50), min_size=1, max_size=9).filter(any))
+def test_the_shard_of_a_row_is_found_however_long_others_are(lengths: list[int]) -> None:
+    first = np.cumsum([0, *lengths])
+    for row in range(sum(lengths)):
+        found = sampling._shard_of(first, row)
+        assert found == np.searchsorted(first, row, side="right") - 1
